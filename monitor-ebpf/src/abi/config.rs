@@ -1,0 +1,135 @@
+//! Settings that user space hands to the BPF programs as frozen read-only globals.
+
+/// A place in a kernel struct in bytes, or the number of an argument. [`absent`] ones are `u32::MAX`.
+pub type Offset = u32;
+
+/// Whether this kernel has no such member or argument.
+pub const fn absent(offset: Offset) -> bool {
+    offset == u32::MAX
+}
+
+/// How the kernel keeps the RSS counters of an address space.
+#[derive(Debug)]
+pub struct MmCounters;
+
+impl MmCounters {
+    /// `mm->rss_stat.count[i]` (`struct mm_rss_stat`), with per-thread caches. Up to 6.1.
+    pub const SHARED: u32 = 0;
+    /// `mm->rss_stat[i].count` (`struct percpu_counter`), with per-CPU parts. Since 6.2.
+    pub const PER_CPU: u32 = 1;
+}
+
+/// Where things are in the running kernel, found by name in its BTF.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// `task_struct.pid` (what user space calls the thread id).
+    pub task_pid: Offset,
+    /// `task_struct.tgid` (what user space calls the process id).
+    pub task_tgid: Offset,
+    /// `task_struct.start_boottime`, ns.
+    pub task_start_boottime: Offset,
+    /// `task_struct.group_leader`.
+    pub task_group_leader: Offset,
+    /// `task_struct.real_parent`.
+    pub task_real_parent: Offset,
+    /// `task_struct.mm`.
+    pub task_mm: Offset,
+    /// `task_struct.signal`.
+    pub task_signal: Offset,
+    /// `task_struct.exit_code`.
+    pub task_exit_code: Offset,
+    /// `task_struct.exit_signal`.
+    pub task_exit_signal: Offset,
+    /// `task_struct.comm`.
+    pub task_comm: Offset,
+    /// `task_struct.se.sum_exec_runtime`, ns.
+    pub task_sum_exec_runtime: Offset,
+    /// `signal_struct.live`.
+    pub signal_live: Offset,
+    /// `signal_struct.flags`.
+    pub signal_flags: Offset,
+    /// `signal_struct.group_exit_code`.
+    pub signal_group_exit_code: Offset,
+    /// `signal_struct.sum_sched_runtime`, ns.
+    pub signal_sum_sched_runtime: Offset,
+    /// First counter of `mm_struct.rss_stat`.
+    pub mm_rss_stat: Offset,
+    /// From one counter to the next.
+    pub mm_rss_stride: Offset,
+    /// `mm_struct.total_vm`.
+    pub mm_total_vm: Offset,
+    /// `mm_struct.mm_users`.
+    pub mm_users: Offset,
+    /// `mm_struct.arg_start`.
+    pub mm_arg_start: Offset,
+    /// `mm_struct.arg_end`.
+    pub mm_arg_end: Offset,
+    /// `linux_binprm.filename`.
+    pub bprm_filename: Offset,
+    /// Argument `clone_flags` of `task_newtask`.
+    pub arg_newtask_flags: Offset,
+    /// Argument `group_dead` of `sched_process_exit`; absent before 6.16.
+    pub arg_exit_group_dead: Offset,
+    /// Argument `count` of `rss_stat`; absent since 6.2.
+    pub arg_rss_count: Offset,
+    /// One of [`MmCounters`].
+    pub mm_counters: u32,
+}
+
+impl Layout {
+    /// Everything absent.
+    pub const ABSENT: Self = Self {
+        task_pid: u32::MAX,
+        task_tgid: u32::MAX,
+        task_start_boottime: u32::MAX,
+        task_group_leader: u32::MAX,
+        task_real_parent: u32::MAX,
+        task_mm: u32::MAX,
+        task_signal: u32::MAX,
+        task_exit_code: u32::MAX,
+        task_exit_signal: u32::MAX,
+        task_comm: u32::MAX,
+        task_sum_exec_runtime: u32::MAX,
+        signal_live: u32::MAX,
+        signal_flags: u32::MAX,
+        signal_group_exit_code: u32::MAX,
+        signal_sum_sched_runtime: u32::MAX,
+        mm_rss_stat: u32::MAX,
+        mm_rss_stride: u32::MAX,
+        mm_total_vm: u32::MAX,
+        mm_users: u32::MAX,
+        mm_arg_start: u32::MAX,
+        mm_arg_end: u32::MAX,
+        bprm_filename: u32::MAX,
+        arg_newtask_flags: u32::MAX,
+        arg_exit_group_dead: u32::MAX,
+        arg_rss_count: u32::MAX,
+        mm_counters: u32::MAX,
+    };
+}
+
+/// What this recording wants.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Start of the recording, ns since boot.
+    pub epoch_ns: u64,
+    /// Size of the ring buffer, bytes.
+    pub ring_bytes: u64,
+    /// Fill at which the reader is woken, bytes.
+    pub wake_bytes: u64,
+    /// Fill above which memory records are dropped, so that lifecycle records find room, bytes.
+    pub memory_limit_bytes: u64,
+    /// A memory record is due when a kind has moved by this many pages.
+    pub step_pages: u64,
+    /// Bits that hold a CPU number.
+    pub cpu_bits: u32,
+    /// Zero.
+    pub reserved: u32,
+}
+
+const _: () = {
+    assert!(core::mem::size_of::<Layout>() == 26 * 4);
+    assert!(core::mem::size_of::<Config>() == 48);
+};

@@ -1,0 +1,70 @@
+//! What every record starts with.
+
+use super::assert_layout;
+
+/// Kinds of ring-buffer records and indices of the loss counters.
+///
+/// Numbers, not a Rust `enum`: the reader may be older than the writer.
+#[derive(Debug)]
+pub struct Kind;
+
+impl Kind {
+    /// [`super::ForkRecord`]: a process was created.
+    pub const FORK: u16 = 0;
+    /// [`super::ThreadRecord`]: a thread was created.
+    pub const THREAD: u16 = 1;
+    /// [`super::ExecRecord`]: a process replaced its image.
+    pub const EXEC: u16 = 2;
+    /// [`super::ArgsRecord`]: more bytes of the argument list of an exec.
+    pub const ARGS: u16 = 3;
+    /// [`super::ExitRecord`]: a thread that isn't the last one ended.
+    pub const THREAD_EXIT: u16 = 4;
+    /// [`super::ExitRecord`]: the last thread of a process ended.
+    pub const EXIT: u16 = 5;
+    /// [`super::ReapedRecord`]: the kernel gave a process's leader back, some time after it was reaped.
+    pub const REAPED: u16 = 6;
+    /// [`super::RenameRecord`]: a thread changed its name.
+    pub const RENAME: u16 = 7;
+    /// [`super::MemoryRecord`]: the memory of an address space changed.
+    pub const MEMORY: u16 = 8;
+    /// [`super::MmEndRecord`]: an address space was torn down.
+    pub const MM_END: u16 = 9;
+    /// Number of kinds.
+    pub const COUNT: u16 = 10;
+
+    /// Stable names, in the order of the numbers; the trace's metadata uses them.
+    pub const NAMES: [&'static str; Self::COUNT as usize] = [
+        "fork",
+        "thread",
+        "exec",
+        "args",
+        "thread_exit",
+        "exit",
+        "reaped",
+        "rename",
+        "memory",
+        "mm_end",
+    ];
+}
+
+/// Start of every record. 32 bytes.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Header {
+    /// When it happened, ns since boot (`bpf_ktime_get_boot_ns`).
+    pub time_ns: u64,
+    /// Start of the subject's process, ns since boot (`task->group_leader->start_boottime`); 0: no subject.
+    pub start_ns: u64,
+    /// Process (thread group) id; 0: no subject.
+    pub pid: u32,
+    /// Thread id; 0: no subject.
+    pub tid: u32,
+    /// One of [`Kind`].
+    pub kind: u16,
+    /// CPU it happened on.
+    pub cpu: u16,
+    /// Length of the whole record in bytes.
+    pub len: u32,
+}
+
+assert_layout!(Header, 32, { time_ns: 0, start_ns: 8, pid: 16, tid: 20, kind: 24, cpu: 26, len: 28 });

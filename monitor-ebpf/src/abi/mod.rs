@@ -1,0 +1,34 @@
+//! Layouts shared by kernel and user space.
+//!
+//! Rules: `repr(C)`, fixed-width integers and byte arrays only, no hidden padding, sizes and
+//! offsets asserted at compile time. Every record starts with a [`Header`].
+
+mod config;
+mod header;
+mod memory;
+mod process;
+
+pub use config::{Config, Layout, MmCounters, Offset, absent};
+pub use header::{Header, Kind};
+pub use memory::{Memory, MemoryRecord, MmEndRecord};
+pub use process::{
+    ARGS_CHUNK, ARGS_CHUNKS, ArgsRecord, COMM_LEN, EXEC_DATA, ExecRecord, ExitRecord, FILENAME_MAX,
+    ForkRecord, ReapedRecord, RenameRecord, ThreadRecord,
+};
+
+/// Raised whenever a layout in this module changes; written into every trace.
+pub const ABI_VERSION: u32 = 1;
+
+/// Asserts size and field offsets of a record at compile time.
+///
+/// The sum of the field sizes must equal the size of the struct, so hidden padding is an error.
+macro_rules! assert_layout {
+    ($ty:ty, $size:expr, { $($field:ident: $offset:expr),+ $(,)? }) => {
+        const _: () = {
+            assert!(core::mem::size_of::<$ty>() == $size);
+            assert!(core::mem::align_of::<$ty>() == 8);
+            $(assert!(core::mem::offset_of!($ty, $field) == $offset);)+
+        };
+    };
+}
+pub(crate) use assert_layout;

@@ -1,0 +1,159 @@
+//! Birth, images and death of processes and threads.
+
+use super::{Header, Memory, assert_layout};
+
+/// Size of a thread name with its NUL (`TASK_COMM_LEN`).
+pub const COMM_LEN: usize = 16;
+/// Longest file name kept of an exec, in bytes without NUL. A power of two less one: it masks the length.
+pub const FILENAME_MAX: usize = 4095;
+/// Room for file name and first arguments in an [`ExecRecord`].
+pub const EXEC_DATA: usize = 12 * 1024;
+/// Most argument bytes in one [`ArgsRecord`].
+pub const ARGS_CHUNK: usize = 16 * 1024;
+/// Most [`ArgsRecord`]s after one exec. Each turn of that loop costs the verifier instructions.
+pub const ARGS_CHUNKS: usize = 16;
+
+/// A process was created. The subject is the new process. [`super::Kind::FORK`].
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ForkRecord {
+    /// See [`Header`].
+    pub header: Header,
+    /// Flags of clone as `task_newtask` has them (without the signal); `u64::MAX`: not known.
+    pub clone_flags: u64,
+    /// Address space of the new process.
+    pub mm: u64,
+    /// Address space of the creator; equal to `mm` when it is shared.
+    pub old_mm: u64,
+    /// Start of the creating process, ns since boot.
+    pub creator_start_ns: u64,
+    /// Creating process.
+    pub creator_pid: u32,
+    /// Creating thread.
+    pub creator_tid: u32,
+    /// Live threads of the creator (`signal->live`).
+    pub creator_threads: u32,
+    /// Signal sent to the parent at the end (`task->exit_signal`).
+    pub exit_signal: i32,
+    /// Memory that the new process starts with.
+    pub memory: Memory,
+    /// Name that the new process starts with.
+    pub comm: [u8; COMM_LEN],
+}
+
+assert_layout!(ForkRecord, 136, {
+    header: 0, clone_flags: 32, mm: 40, old_mm: 48, creator_start_ns: 56, creator_pid: 64, creator_tid: 68,
+    creator_threads: 72, exit_signal: 76, memory: 80, comm: 120,
+});
+
+/// A thread was created. The subject is the new thread. [`super::Kind::THREAD`].
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThreadRecord {
+    /// See [`Header`].
+    pub header: Header,
+    /// Flags of clone.
+    pub clone_flags: u64,
+    /// Thread that created it.
+    pub creator_tid: u32,
+    /// Live threads of the process, the new one included (`signal->live`).
+    pub threads: u32,
+    /// Name that the thread starts with.
+    pub comm: [u8; COMM_LEN],
+}
+
+assert_layout!(ThreadRecord, 64, { header: 0, clone_flags: 32, creator_tid: 40, threads: 44, comm: 48 });
+
+/// A process replaced its image. [`super::Kind::EXEC`].
+///
+/// `filename_len` bytes of file name and then `args_len` bytes of arguments follow.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExecRecord {
+    /// See [`Header`].
+    pub header: Header,
+    /// Address space of the new image.
+    pub mm: u64,
+    /// Address space before; 0: not known.
+    pub old_mm: u64,
+    /// Memory of the new image now.
+    pub memory: Memory,
+    /// Name after the exec.
+    pub comm: [u8; COMM_LEN],
+    /// Thread that called exec; it has the process's id from here on.
+    pub old_tid: u32,
+    /// Bytes of all arguments with their NULs (`mm->arg_end - mm->arg_start`).
+    pub args_total: u32,
+    /// Bytes of file name behind this record.
+    pub filename_len: u32,
+    /// Bytes of arguments behind the file name; the rest follows in [`ArgsRecord`]s.
+    pub args_len: u32,
+}
+
+assert_layout!(ExecRecord, 120, {
+    header: 0, mm: 32, old_mm: 40, memory: 48, comm: 88, old_tid: 104, args_total: 108, filename_len: 112, args_len: 116,
+});
+
+/// More bytes of an argument list. [`super::Kind::ARGS`]. `args_len` bytes follow.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ArgsRecord {
+    /// See [`Header`]; `time_ns` is that of the exec it belongs to.
+    pub header: Header,
+    /// Place of the first byte in the whole list.
+    pub offset: u32,
+    /// Bytes that follow.
+    pub args_len: u32,
+}
+
+assert_layout!(ArgsRecord, 40, { header: 0, offset: 32, args_len: 36 });
+
+/// A thread ended. [`super::Kind::THREAD_EXIT`], or [`super::Kind::EXIT`] for the last one of a process.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExitRecord {
+    /// See [`Header`].
+    pub header: Header,
+    /// CPU time of this thread up to the last tick or switch, ns (`se.sum_exec_runtime`).
+    pub cpu_ns: u64,
+    /// Start of the parent at this moment, ns since boot.
+    pub parent_start_ns: u64,
+    /// Parent at this moment (`group_leader->real_parent->tgid`).
+    pub parent_pid: u32,
+    /// Status as `wait` gives it: of the process for EXIT, of the thread else.
+    pub status: u32,
+    /// Live threads left (`signal->live`).
+    pub threads: u32,
+    /// Zero.
+    pub reserved: u32,
+}
+
+assert_layout!(ExitRecord, 64, {
+    header: 0, cpu_ns: 32, parent_start_ns: 40, parent_pid: 48, status: 52, threads: 56, reserved: 60,
+});
+
+/// The kernel freed a process's leader. [`super::Kind::REAPED`].
+///
+/// That is after an RCU grace period: the process was reaped some 10 to 50 ms earlier.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReapedRecord {
+    /// See [`Header`].
+    pub header: Header,
+    /// CPU time of all threads, final (`signal->sum_sched_runtime`), ns; `u64::MAX`: not known.
+    pub cpu_ns: u64,
+}
+
+assert_layout!(ReapedRecord, 40, { header: 0, cpu_ns: 32 });
+
+/// A thread changed its name. [`super::Kind::RENAME`].
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RenameRecord {
+    /// See [`Header`].
+    pub header: Header,
+    /// The new name.
+    pub comm: [u8; COMM_LEN],
+}
+
+assert_layout!(RenameRecord, 48, { header: 0, comm: 32 });

@@ -1,0 +1,3 @@
+//! BPF programs of rtrace.
+#[cfg(not(target_arch = "bpf"))]
+fn main() {}

@@ -1,0 +1,72 @@
+//! Decoded, owned events: what flows from the kernel (or a trace file) into trace and model.
+//!
+//! Memory is in bytes here, times are ns since boot (`CLOCK_BOOTTIME`), ids are those of the
+//! recorder's pid namespace. `None` always means "not known", never zero.
+
+mod memory;
+mod process;
+mod recording;
+
+pub use memory::{Memory, MmEnd};
+pub use process::{Exec, Exit, Fork, Loss, Reaped, Snapshot, Thread, ThreadExit};
+pub use recording::Recording;
+
+use crate::units::ProcessKey;
+
+/// Number of an address space, unique in a recording.
+pub type Mm = u64;
+
+/// Whom an event is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Subject {
+    /// The process.
+    pub process: ProcessKey,
+    /// The thread.
+    pub tid: u32,
+}
+
+/// One thing that happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// When, ns since boot.
+    pub time_ns: u64,
+    /// On which CPU.
+    pub cpu: u16,
+    /// Whom it is about. `None` where the kernel can't know yet or any more: memory that somebody
+    /// else changed, or memory of a child that has no pid yet.
+    pub subject: Option<Subject>,
+    /// What.
+    pub what: What,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    /// The subject, a process, was created.
+    Fork(Fork),
+    /// The subject, a thread, was created.
+    Thread(Thread),
+    /// The subject became another program.
+    Exec(Exec),
+    /// The subject's name changed to these bytes (`prctl`, `pthread_setname_np`).
+    Rename(Vec<u8>),
+    /// The subject, a thread, ended and left others behind.
+    ThreadExit(ThreadExit),
+    /// The subject, the last thread of its process, ended.
+    Exit(Exit),
+    /// The subject, a process, was reaped by its parent.
+    Reaped(Reaped),
+    /// State of an address space after a change.
+    Memory {
+        /// The address space.
+        mm: Mm,
+        /// Its state.
+        now: Memory,
+    },
+    /// An address space was torn down.
+    MmEnd(MmEnd),
+    /// The recorder looked at a process itself, at the end of the recording.
+    Snapshot(Snapshot),
+    /// Events were lost since the last event of this kind.
+    Loss(Loss),
+}

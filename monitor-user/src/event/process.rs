@@ -1,0 +1,123 @@
+//! Birth, images and death of processes and threads.
+
+use std::collections::BTreeMap;
+
+use super::{Memory, Mm};
+use crate::units::ProcessKey;
+
+/// A new process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fork {
+    /// Process that called fork, vfork or clone; `None` for the recorded command itself.
+    pub creator: Option<ProcessKey>,
+    /// Thread of the creator that called.
+    pub creator_tid: Option<u32>,
+    /// Live threads of the creator at that moment.
+    pub creator_threads: Option<u32>,
+    /// Flags of clone without the exit signal.
+    pub clone_flags: Option<u64>,
+    /// Address space of the new process.
+    pub mm: Option<Mm>,
+    /// Address space of the creator; the same as `mm` if it is shared (vfork, `CLONE_VM`).
+    pub creator_mm: Option<Mm>,
+    /// Memory that the process starts with, bytes.
+    pub memory: Memory,
+    /// Name that it starts with, bytes as the kernel has them.
+    pub comm: Vec<u8>,
+}
+
+/// A new thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Thread {
+    /// Thread that created it.
+    pub creator_tid: u32,
+    /// Live threads of the process now, this one included.
+    pub threads: u32,
+    /// Flags of clone.
+    pub clone_flags: u64,
+    /// Name that it starts with.
+    pub comm: Vec<u8>,
+}
+
+/// A process became another program.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Exec {
+    /// Path given to exec.
+    pub filename: Vec<u8>,
+    /// Arguments as the kernel laid them out, without their NULs; the last may be cut.
+    pub argv: Vec<Vec<u8>>,
+    /// Bytes of all arguments with their NULs, also of those that were cut off.
+    pub argv_bytes: u64,
+    /// Whether `argv` is not all of it.
+    pub argv_truncated: bool,
+    /// Name after the exec.
+    pub comm: Vec<u8>,
+    /// Thread that called exec; from here on its id is the process's.
+    pub old_tid: u32,
+    /// Address space of the new image.
+    pub mm: Option<Mm>,
+    /// Address space before.
+    pub old_mm: Option<Mm>,
+    /// Memory of the new image at this moment, bytes.
+    pub memory: Memory,
+}
+
+/// A thread ended that was not the last of its process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThreadExit {
+    /// Its CPU time, ns; up to one tick less than the truth.
+    pub cpu_ns: u64,
+    /// Live threads left.
+    pub threads: u32,
+}
+
+/// The last thread of a process ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Exit {
+    /// Status as `wait` gives it: code in bits 8 to 15, signal in 0 to 6, core dump in 7.
+    pub status: u32,
+    /// Parent at this moment (not always the creator).
+    pub parent: Option<ProcessKey>,
+    /// CPU time of this last thread, ns; up to one tick less than the truth.
+    pub cpu_ns: u64,
+}
+
+impl Exit {
+    /// Exit code; `None` for a death by signal.
+    pub fn code(&self) -> Option<u32> {
+        (self.status & 0x7f == 0).then_some(self.status >> 8 & 0xff)
+    }
+
+    /// Signal that ended the process.
+    pub fn signal(&self) -> Option<u32> {
+        Some(self.status & 0x7f).filter(|signal| *signal != 0)
+    }
+
+    /// Whether a core was written.
+    pub fn core(&self) -> bool {
+        self.status & 0x80 != 0
+    }
+}
+
+/// A process was reaped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reaped {
+    /// CPU time of all its threads, ns, final.
+    pub cpu_ns: Option<u64>,
+}
+
+/// A process that was there when the recording ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Its parent then.
+    pub parent: Option<ProcessKey>,
+    /// Ended, but not reaped.
+    pub zombie: bool,
+}
+
+/// Records that the kernel side could not hand over, by kind of record.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Loss {
+    /// Kind of record (`fork`, `memory`, ...) and how many.
+    pub lost: BTreeMap<String, u64>,
+}

@@ -1,0 +1,66 @@
+//! Facts about a recording as a whole: what the trace's metadata holds.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// What was recorded, where, how, and what was lost.
+///
+/// A recorder that was killed leaves the fields marked "end" at what was known when it last wrote.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Recording {
+    /// Version of rtrace that recorded.
+    pub rtrace_version: String,
+    /// Version of the kernel-to-user record layout.
+    pub abi_version: u32,
+    /// The command; bytes that aren't UTF-8 are replaced.
+    pub command: Vec<String>,
+    /// Host name.
+    pub host: String,
+    /// Kernel release (`uname -r`).
+    pub kernel: String,
+    /// Machine (`uname -m`).
+    pub machine: String,
+    /// CPUs that the kernel may use.
+    pub cpus: u32,
+    /// Memory of the host, bytes.
+    pub memory_bytes: u64,
+    /// Size of a page, bytes.
+    pub page_size: u64,
+    /// Environment that names the job (`SLURM_*`, `PBS_*`, `LSB_*`, `OSG*`).
+    pub env: BTreeMap<String, String>,
+    /// Add this to a time since boot to get ns since 1970.
+    pub wall_offset_ns: i64,
+    /// Start of the recording, ns since boot.
+    pub start_ns: u64,
+    /// End: end of the recording, ns since boot.
+    pub end_ns: Option<u64>,
+    /// Pid of the process that executed the command.
+    pub root_pid: u32,
+    /// Start of that process, ns since boot.
+    pub root_start_ns: u64,
+    /// End: status of the command as `wait` gives it.
+    pub exit_status: Option<u32>,
+    /// A memory row is due when a kind has moved by this many bytes.
+    pub resolution_bytes: u64,
+    /// RSS of each kind may be off by this many bytes (counters batched per CPU or per thread).
+    pub rss_bound_bytes: u64,
+    /// Size of the ring buffer, bytes.
+    pub buffer_bytes: u64,
+    /// End: rows written, by kind.
+    pub events: BTreeMap<String, u64>,
+    /// End: records lost in the kernel, by kind of record.
+    pub lost: BTreeMap<String, u64>,
+    /// End: runs of BPF programs that the kernel skipped, by program.
+    pub recursion_misses: BTreeMap<String, u64>,
+    /// End: entries that found no room in a kernel-side map, by map.
+    pub full_maps: BTreeMap<String, u64>,
+    /// End: events that came too late to be put in order.
+    pub late_events: u64,
+    /// Hooks that this kernel doesn't have, or that were switched off.
+    pub missing_hooks: Vec<String>,
+    /// Set by readers: the recorder didn't end the file itself.
+    #[serde(skip)]
+    pub cut_short: bool,
+}

@@ -1,0 +1,8 @@
+//! rtrace: kernel-level forking diagnostics.
+//!
+//! Layers, each of which may use only those to its left (`cargo xtask layers` checks it):
+//! `units` < `event` < `decode` < {`trace`, `model`} < `findings` < `report` < `cli`; `record`
+//! stands beside them: it uses `decode` and hands events to sinks that `cli` gives it.
+
+pub mod event;
+pub mod units;

@@ -1,0 +1,2 @@
+//! The `rtrace` command.
+fn main() {}

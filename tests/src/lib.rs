@@ -1,0 +1,1 @@
+//! Shared by the tests against a real kernel.

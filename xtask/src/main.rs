@@ -1,0 +1,2 @@
+//! Set-up, build, test and checks of rtrace.
+fn main() {}
