@@ -4,5 +4,8 @@
 //! `units` < `event` < `decode` < {`trace`, `model`} < `findings` < `report` < `cli`; `record`
 //! stands beside them: it uses `decode` and hands events to sinks that `cli` gives it.
 
+pub mod decode;
 pub mod event;
+pub mod host;
+pub mod record;
 pub mod units;

@@ -1,5 +1,7 @@
 //! Settings that user space hands to the BPF programs as frozen read-only globals.
 
+use zerocopy::{Immutable, IntoBytes};
+
 /// A place in a kernel struct in bytes, or the number of an argument. [`absent`] ones are `u32::MAX`.
 pub type Offset = u32;
 
@@ -8,20 +10,9 @@ pub const fn absent(offset: Offset) -> bool {
     offset == u32::MAX
 }
 
-/// How the kernel keeps the RSS counters of an address space.
-#[derive(Debug)]
-pub struct MmCounters;
-
-impl MmCounters {
-    /// `mm->rss_stat.count[i]` (`struct mm_rss_stat`), with per-thread caches. Up to 6.1.
-    pub const SHARED: u32 = 0;
-    /// `mm->rss_stat[i].count` (`struct percpu_counter`), with per-CPU parts. Since 6.2.
-    pub const PER_CPU: u32 = 1;
-}
-
 /// Where things are in the running kernel, found by name in its BTF.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoBytes, Immutable)]
 pub struct Layout {
     /// `task_struct.pid` (what user space calls the thread id).
     pub task_pid: Offset,
@@ -73,8 +64,6 @@ pub struct Layout {
     pub arg_exit_group_dead: Offset,
     /// Argument `count` of `rss_stat`; absent since 6.2.
     pub arg_rss_count: Offset,
-    /// One of [`MmCounters`].
-    pub mm_counters: u32,
 }
 
 impl Layout {
@@ -105,13 +94,12 @@ impl Layout {
         arg_newtask_flags: u32::MAX,
         arg_exit_group_dead: u32::MAX,
         arg_rss_count: u32::MAX,
-        mm_counters: u32::MAX,
     };
 }
 
 /// What this recording wants.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoBytes, Immutable)]
 pub struct Config {
     /// Start of the recording, ns since boot.
     pub epoch_ns: u64,
@@ -130,6 +118,6 @@ pub struct Config {
 }
 
 const _: () = {
-    assert!(core::mem::size_of::<Layout>() == 26 * 4);
+    assert!(core::mem::size_of::<Layout>() == 25 * 4);
     assert!(core::mem::size_of::<Config>() == 48);
 };

@@ -1,5 +1,7 @@
 //! What every record starts with.
 
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
 use super::assert_layout;
 
 /// Kinds of ring-buffer records and indices of the loss counters.
@@ -49,7 +51,9 @@ impl Kind {
 
 /// Start of every record. 32 bytes.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable,
+)]
 pub struct Header {
     /// When it happened, ns since boot (`bpf_ktime_get_boot_ns`).
     pub time_ns: u64,

@@ -1,5 +1,7 @@
 //! Memory of address spaces (`mm_struct`).
 
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
 use super::{Header, assert_layout};
 
 /// Resident pages by kind and the size of an address space, in pages.
@@ -8,7 +10,9 @@ use super::{Header, assert_layout};
 /// `MM_ANONPAGES`, `MM_SWAPENTS`, `MM_SHMEMPAGES`, unchanged from 5.10 to 7.2). Values are as the
 /// shared counter has them: they may be negative for a moment.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable,
+)]
 pub struct Memory {
     /// File pages, anonymous pages, swap entries, shared-memory pages.
     pub rss: [i64; 4],
@@ -22,7 +26,9 @@ assert_layout!(Memory, 40, { rss: 0, total_vm: 32 });
 ///
 /// The subject is the running thread if the address space is its own, else there is none.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable,
+)]
 pub struct MemoryRecord {
     /// See [`Header`].
     pub header: Header,
@@ -36,7 +42,9 @@ assert_layout!(MemoryRecord, 80, { header: 0, mm: 32, now: 40 });
 
 /// End of an address space. [`super::Kind::MM_END`].
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable,
+)]
 pub struct MmEndRecord {
     /// See [`Header`]; usually without a subject.
     pub header: Header,

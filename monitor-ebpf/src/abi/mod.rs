@@ -7,14 +7,16 @@ mod config;
 mod header;
 mod memory;
 mod process;
+mod tracked;
 
-pub use config::{Config, Layout, MmCounters, Offset, absent};
+pub use config::{Config, Layout, Offset, absent};
 pub use header::{Header, Kind};
 pub use memory::{Memory, MemoryRecord, MmEndRecord};
 pub use process::{
     ARGS_CHUNK, ARGS_CHUNKS, ArgsRecord, COMM_LEN, EXEC_DATA, ExecRecord, ExitRecord, FILENAME_MAX,
     ForkRecord, ReapedRecord, RenameRecord, ThreadRecord,
 };
+pub use tracked::TrackedProcess;
 
 /// Raised whenever a layout in this module changes; written into every trace.
 pub const ABI_VERSION: u32 = 1;

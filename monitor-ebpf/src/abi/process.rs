@@ -1,5 +1,7 @@
 //! Birth, images and death of processes and threads.
 
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
 use super::{Header, Memory, assert_layout};
 
 /// Size of a thread name with its NUL (`TASK_COMM_LEN`).
@@ -10,12 +12,15 @@ pub const FILENAME_MAX: usize = 4095;
 pub const EXEC_DATA: usize = 12 * 1024;
 /// Most argument bytes in one [`ArgsRecord`].
 pub const ARGS_CHUNK: usize = 16 * 1024;
-/// Most [`ArgsRecord`]s after one exec. Each turn of that loop costs the verifier instructions.
-pub const ARGS_CHUNKS: usize = 16;
+/// Most [`ArgsRecord`]s after one exec: with the first piece 2 MiB, what the kernel itself allows by
+/// default (a quarter of the stack limit of 8 MiB).
+pub const ARGS_CHUNKS: usize = 128;
 
 /// A process was created. The subject is the new process. [`super::Kind::FORK`].
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable,
+)]
 pub struct ForkRecord {
     /// See [`Header`].
     pub header: Header,
@@ -48,7 +53,9 @@ assert_layout!(ForkRecord, 136, {
 
 /// A thread was created. The subject is the new thread. [`super::Kind::THREAD`].
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable,
+)]
 pub struct ThreadRecord {
     /// See [`Header`].
     pub header: Header,
@@ -68,7 +75,9 @@ assert_layout!(ThreadRecord, 64, { header: 0, clone_flags: 32, creator_tid: 40, 
 ///
 /// `filename_len` bytes of file name and then `args_len` bytes of arguments follow.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable,
+)]
 pub struct ExecRecord {
     /// See [`Header`].
     pub header: Header,
@@ -96,7 +105,9 @@ assert_layout!(ExecRecord, 120, {
 
 /// More bytes of an argument list. [`super::Kind::ARGS`]. `args_len` bytes follow.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable,
+)]
 pub struct ArgsRecord {
     /// See [`Header`]; `time_ns` is that of the exec it belongs to.
     pub header: Header,
@@ -110,7 +121,9 @@ assert_layout!(ArgsRecord, 40, { header: 0, offset: 32, args_len: 36 });
 
 /// A thread ended. [`super::Kind::THREAD_EXIT`], or [`super::Kind::EXIT`] for the last one of a process.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable,
+)]
 pub struct ExitRecord {
     /// See [`Header`].
     pub header: Header,
@@ -136,7 +149,9 @@ assert_layout!(ExitRecord, 64, {
 ///
 /// That is after an RCU grace period: the process was reaped some 10 to 50 ms earlier.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable,
+)]
 pub struct ReapedRecord {
     /// See [`Header`].
     pub header: Header,
@@ -148,7 +163,9 @@ assert_layout!(ReapedRecord, 40, { header: 0, cpu_ns: 32 });
 
 /// A thread changed its name. [`super::Kind::RENAME`].
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable,
+)]
 pub struct RenameRecord {
     /// See [`Header`].
     pub header: Header,

@@ -1,0 +1,32 @@
+//! What the kernel side keeps of a process; user space enters the first one and reads who is left.
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use super::assert_layout;
+
+/// Value of the map `PROCESSES`; the key is the pid.
+#[repr(C)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable,
+)]
+pub struct TrackedProcess {
+    /// Start of the process, ns since boot. With the pid it is the process's identity.
+    pub start_ns: u64,
+    /// Flags of the clone that made it; `u64::MAX`: not known.
+    pub clone_flags: u64,
+    /// Number of its address space; 0: not known yet.
+    pub mm: u64,
+    /// [`TrackedProcess::PENDING`], [`TrackedProcess::DEAD`].
+    pub flags: u32,
+    /// Zero.
+    pub reserved: u32,
+}
+
+impl TrackedProcess {
+    /// The recorder's own child, before it executes the command: nothing of it is shown.
+    pub const PENDING: u32 = 1;
+    /// Its last thread has ended; it waits to be reaped and freed.
+    pub const DEAD: u32 = 2;
+}
+
+assert_layout!(TrackedProcess, 32, { start_ns: 0, clone_flags: 8, mm: 16, flags: 24, reserved: 28 });

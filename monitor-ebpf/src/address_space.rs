@@ -1,0 +1,107 @@
+//! Address spaces: entered at first sight, bound to a process by fork or exec, closed at `exit_mmap`.
+
+use monitor_ebpf::abi::Memory;
+
+use crate::{
+    emit::{count_full, cpu, now, setting},
+    kernel::Mm,
+    maps::{ADDRESS_SPACES, AddressSpace, ENDING, SILENT, UNBOUND},
+};
+
+/// The entry of an address space, if it has one.
+#[inline(always)]
+pub(crate) fn find(mm: Mm) -> Option<*mut AddressSpace> {
+    ADDRESS_SPACES.get_ptr_mut(mm.address())
+}
+
+/// Enters an address space that is seen for the first time.
+#[inline(always)]
+pub(crate) fn enter(mm: Mm, flags: u32) -> Option<*mut AddressSpace> {
+    let memory = mm.memory();
+    let space = AddressSpace {
+        id: new_id(),
+        flags,
+        reserved: 0,
+        now: memory,
+        sent: Memory {
+            rss: [0; 4],
+            total_vm: 0,
+        },
+        peak: memory,
+        peak_ns: now(),
+        last: memory,
+        peak_vm: memory.total_vm,
+        peak_swap: 0,
+    };
+    if ADDRESS_SPACES.insert(mm.address(), space, 0).is_err() {
+        count_full(1);
+        return None;
+    }
+    find(mm)
+}
+
+/// The number of an address space that belongs to a process from now on; 0 if it has none or there
+/// was no room for it.
+#[inline(always)]
+pub(crate) fn bind(mm: Mm) -> u64 {
+    if mm.address() == 0 {
+        return 0;
+    }
+    let Some(space) = find(mm).or_else(|| enter(mm, 0)) else {
+        return 0;
+    };
+    // SAFETY: a map value.
+    unsafe {
+        (*space).flags &= !(UNBOUND | SILENT);
+        (*space).id
+    }
+}
+
+/// A number that no other address space of this recording has: the time in 64 ns, and the CPU.
+///
+/// Entering one takes longer than 64 ns, so a CPU can't give the same number twice; no counter that
+/// two programs on a CPU could read at once is needed. Counted from the recording's start to keep
+/// it small: some readers hold columns with nulls as 64-bit floats.
+#[inline(always)]
+fn new_id() -> u64 {
+    let since = now() - setting!(epoch_ns);
+    (((since >> 6) + 1) << (setting!(cpu_bits) & 15)) | u64::from(cpu())
+}
+
+/// Remembers the memory of an address space as of an event. Whether a record is due.
+#[inline(always)]
+pub(crate) fn update(space: *mut AddressSpace, mm: Mm, member: u32, value: i64) -> bool {
+    let index = (member & 3) as usize;
+    let step = setting!(step_pages);
+    // SAFETY: a map value. Threads of one process may write it at once; each field is absolute, so
+    // the next event sets right what was overwritten.
+    unsafe {
+        let space = &mut *space;
+        if mm.is_ending() && space.flags & ENDING == 0 {
+            space.flags |= ENDING;
+            space.last = space.now;
+        }
+        space.now.rss[index] = value;
+        space.now.total_vm = mm.total_vm();
+        if space.now.total_vm > space.peak_vm {
+            space.peak_vm = space.now.total_vm;
+        }
+        if value > 0 && index == SWAP && value as u64 > space.peak_swap {
+            space.peak_swap = value as u64;
+        }
+        if resident(&space.now) > resident(&space.peak) {
+            space.peak = space.now;
+            space.peak_ns = now();
+        }
+        let moved = value.abs_diff(space.sent.rss[index]);
+        space.flags & SILENT == 0 && moved >= step
+    }
+}
+
+const SWAP: usize = 2;
+
+/// File, anonymous and shared-memory pages; swap isn't resident.
+#[inline(always)]
+fn resident(memory: &Memory) -> i64 {
+    memory.rss[0] + memory.rss[1] + memory.rss[3]
+}

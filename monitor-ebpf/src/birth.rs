@@ -1,0 +1,94 @@
+//! `task_newtask` and `sched_process_fork`: new processes and threads.
+
+use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
+use aya_log_ebpf::debug;
+use monitor_ebpf::abi::{ForkRecord, Kind, ThreadRecord};
+
+use crate::{
+    address_space::bind,
+    emit::{Subject, emit, now},
+    filter,
+    kernel::{Task, newtask_flags},
+};
+
+/// A task was made. It can't run yet: what it does is seen from its first instruction on.
+///
+/// This hook alone knows the flags of clone. It reports threads, and enters processes for
+/// [`sched_process_fork`] to report.
+#[btf_tracepoint(function = "task_newtask")]
+pub(crate) fn task_newtask(ctx: BtfTracePointContext) -> i32 {
+    let Some((_, creator)) = filter::current() else {
+        return 0;
+    };
+    let task = Task::argument::<0>(&ctx);
+    let clone_flags = newtask_flags(&ctx);
+    if task.pid() != creator.pid {
+        filter::track(task, clone_flags);
+        return 0;
+    }
+    let subject = Subject {
+        tid: task.tid(),
+        ..creator
+    };
+    emit::<ThreadRecord>(Kind::THREAD, now(), subject, |record| {
+        // SAFETY: room that was just reserved.
+        unsafe {
+            (*record).clone_flags = clone_flags;
+            (*record).creator_tid = creator.tid;
+            (*record).threads = task.signals().live_threads();
+            task.read_comm(&raw mut (*record).comm);
+        }
+    });
+    0
+}
+
+/// A process was made; runs after [`task_newtask`], still before the child.
+#[btf_tracepoint(function = "sched_process_fork")]
+pub(crate) fn sched_process_fork(ctx: BtfTracePointContext) -> i32 {
+    let parent = Task::argument::<0>(&ctx);
+    let child = Task::argument::<1>(&ctx);
+    let pid = child.pid();
+    if child.tid() != pid {
+        return 0;
+    }
+    let Some((creator, creator_subject)) = filter::current() else {
+        return 0;
+    };
+    // A stale entry of the same pid isn't the child's: `task_newtask` was skipped then.
+    let known = filter::entry(pid)
+        .filter(|entry| filter::subject(*entry, pid, pid).start_ns == child.start_ns());
+    if known.is_none() && !filter::track(child, u64::MAX) {
+        return 0;
+    }
+    let Some(process) = filter::entry(pid) else {
+        return 0;
+    };
+    let child_mm = child.mm();
+    let mm = bind(child_mm);
+    // SAFETY: map values.
+    let (clone_flags, old_mm) = unsafe {
+        (*process).mm = mm;
+        ((*process).clone_flags, (*creator).mm)
+    };
+    debug!(
+        &ctx,
+        "process {} created by {}, address space {}", pid, creator_subject.pid, mm
+    );
+    let subject = filter::subject(process, pid, pid);
+    emit::<ForkRecord>(Kind::FORK, now(), subject, |record| {
+        // SAFETY: room that was just reserved.
+        unsafe {
+            (*record).clone_flags = clone_flags;
+            (*record).mm = mm;
+            (*record).old_mm = old_mm;
+            (*record).creator_start_ns = creator_subject.start_ns;
+            (*record).creator_pid = creator_subject.pid;
+            (*record).creator_tid = creator_subject.tid;
+            (*record).creator_threads = parent.signals().live_threads();
+            (*record).exit_signal = child.exit_signal();
+            (*record).memory = child_mm.memory();
+            child.read_comm(&raw mut (*record).comm);
+        }
+    });
+    0
+}

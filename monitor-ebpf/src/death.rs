@@ -1,0 +1,82 @@
+//! `sched_process_exit` and `sched_process_free`: ends of threads and processes.
+
+use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
+use monitor_ebpf::abi::{ExitRecord, Kind, ReapedRecord, TrackedProcess};
+
+use crate::{
+    emit::{emit, now},
+    filter,
+    kernel::{Task, is_group_dead},
+};
+
+/// A thread ends. Its process stays traced: since 6.16 its memory is given back after this.
+#[btf_tracepoint(function = "sched_process_exit")]
+pub(crate) fn sched_process_exit(ctx: BtfTracePointContext) -> i32 {
+    let task = Task::argument::<0>(&ctx);
+    let pid = task.pid();
+    let Some(process) = filter::entry(pid) else {
+        return 0;
+    };
+    if filter::flags(process) & TrackedProcess::PENDING != 0 {
+        // The recorder's child gave up before it executed the command.
+        filter::forget(pid);
+        return 0;
+    }
+    let signals = task.signals();
+    let is_last = is_group_dead(&ctx, signals);
+    let leader = task.leader();
+    let status = match signals.group_exit_code() {
+        Some(code) => code,
+        // Without exit_group, wait gives what the first thread passed to exit.
+        None if is_last => leader.exit_code(),
+        None => task.exit_code(),
+    };
+    let kind = if is_last {
+        Kind::EXIT
+    } else {
+        Kind::THREAD_EXIT
+    };
+    let parent = leader.parent();
+    let subject = filter::subject(process, pid, task.tid());
+    emit::<ExitRecord>(kind, now(), subject, |record| {
+        // SAFETY: room that was just reserved.
+        unsafe {
+            (*record).cpu_ns = task.cpu_ns();
+            (*record).parent_start_ns = parent.leader().start_ns();
+            (*record).parent_pid = parent.pid();
+            (*record).status = status;
+            (*record).threads = signals.live_threads();
+            (*record).reserved = 0;
+        }
+    });
+    if is_last {
+        // SAFETY: a map value.
+        unsafe { (*process).flags |= TrackedProcess::DEAD };
+    }
+    0
+}
+
+/// A task is freed, some time after it was reaped, in any context: only the task itself can be
+/// trusted. Its `signal_struct` lives until its last task is put, which comes after this.
+#[btf_tracepoint(function = "sched_process_free")]
+pub(crate) fn sched_process_free(ctx: BtfTracePointContext) -> i32 {
+    let task = Task::argument::<0>(&ctx);
+    let pid = task.pid();
+    if task.tid() != pid {
+        return 0;
+    }
+    let Some(process) = filter::entry(pid) else {
+        return 0;
+    };
+    let subject = filter::subject(process, pid, pid);
+    // The pid may be another traced process's already.
+    if subject.start_ns != task.start_ns() {
+        return 0;
+    }
+    emit::<ReapedRecord>(Kind::REAPED, now(), subject, |record| {
+        // SAFETY: room that was just reserved.
+        unsafe { (*record).cpu_ns = task.signals().released_cpu_ns() };
+    });
+    filter::forget(pid);
+    0
+}

@@ -1,0 +1,171 @@
+//! `sched_process_exec`: images, with their file name and argument list.
+
+use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
+use monitor_ebpf::abi::{
+    ARGS_CHUNK, ARGS_CHUNKS, ArgsRecord, EXEC_DATA, ExecRecord, FILENAME_MAX, Kind, TrackedProcess,
+};
+
+use crate::{
+    address_space::bind,
+    emit::{Subject, fill_header, now, output, output_quietly},
+    filter,
+    kernel::{Task, exec_filename, exec_old_tid, read_string, read_user},
+    maps::SCRATCH,
+};
+
+/// Most argument bytes in the first record.
+const FIRST_ARGS: u32 = 8 * 1024;
+
+/// Room for one record with its bytes.
+#[repr(C)]
+pub(crate) struct Scratch {
+    exec: ExecRecord,
+    exec_data: [u8; EXEC_DATA],
+    args: ArgsRecord,
+    args_data: [u8; ARGS_CHUNK],
+}
+
+const _: () = assert!(FILENAME_MAX + 1 + FIRST_ARGS as usize <= EXEC_DATA);
+
+/// A process runs another program. Last step of exec: name and address space are the new ones, and
+/// the pages of the argument list were just written, so they can be read.
+#[btf_tracepoint(function = "sched_process_exec")]
+pub(crate) fn sched_process_exec(ctx: BtfTracePointContext) -> i32 {
+    let task = Task::argument::<0>(&ctx);
+    let pid = task.pid();
+    let Some(process) = filter::entry(pid) else {
+        return 0;
+    };
+    let Some(scratch) = SCRATCH.get_ptr_mut(0) else {
+        return 0;
+    };
+    let space = task.mm();
+    let mm = bind(space);
+    // SAFETY: a map value.
+    let old_mm = unsafe {
+        let old = (*process).mm;
+        (*process).mm = mm;
+        if (*process).flags & TrackedProcess::PENDING != 0 {
+            // The recorder knows its child's pid only; /proc gives starts in ticks.
+            (*process).start_ns = task.start_ns();
+            (*process).flags &= !TrackedProcess::PENDING;
+        }
+        old
+    };
+    let time_ns = now();
+    let subject = filter::subject(process, pid, task.tid());
+    let (start, end) = space.arguments();
+    let total = end.wrapping_sub(start) as u32;
+    // SAFETY: per-CPU room of this program; the verifier checks every access to it.
+    unsafe {
+        let record = &raw mut (*scratch).exec;
+        let data = (&raw mut (*scratch).exec_data).cast::<u8>();
+        let with_nul = read_string(exec_filename(&ctx), data, FILENAME_MAX as u32 + 1);
+        let filename_len = with_nul.saturating_sub(1) & FILENAME_MAX as u32;
+        let wanted = if total > FIRST_ARGS {
+            FIRST_ARGS
+        } else {
+            total
+        };
+        let args_len = if read_user(start, data.add(filename_len as usize), wanted) {
+            wanted
+        } else {
+            0
+        };
+        (*record).mm = mm;
+        (*record).old_mm = old_mm;
+        (*record).memory = space.memory();
+        task.read_comm(&raw mut (*record).comm);
+        (*record).old_tid = exec_old_tid(&ctx);
+        (*record).args_total = total;
+        (*record).filename_len = filename_len;
+        (*record).args_len = args_len;
+        let size = size_of::<ExecRecord>() as u32 + filename_len + args_len;
+        fill_header(record.cast(), Kind::EXEC, size, time_ns, subject);
+        output(Kind::EXEC, record.cast(), size);
+        if args_len == FIRST_ARGS {
+            more_arguments(scratch, start, total, time_ns, subject);
+        }
+    }
+    0
+}
+
+/// Sends the rest of a long argument list in pieces.
+///
+/// Each turn either sends a full piece and goes on, or returns, and no turn decides anything else:
+/// the paths that the verifier follows then add up, where they would multiply.
+///
+/// # Safety
+/// `scratch` is this CPU's room.
+#[inline(always)]
+unsafe fn more_arguments(
+    scratch: *mut Scratch,
+    start: u64,
+    total: u32,
+    time_ns: u64,
+    subject: Subject,
+) {
+    let mut offset = FIRST_ARGS;
+    for _ in 0..ARGS_CHUNKS {
+        if total < offset + ARGS_CHUNK as u32 {
+            if total > offset {
+                // SAFETY: see above.
+                unsafe {
+                    send_piece(
+                        scratch,
+                        start,
+                        offset,
+                        bounded(total - offset),
+                        time_ns,
+                        subject,
+                    )
+                };
+            }
+            return;
+        }
+        // SAFETY: see above.
+        if !unsafe { send_piece(scratch, start, offset, ARGS_CHUNK as u32, time_ns, subject) } {
+            return;
+        }
+        offset += ARGS_CHUNK as u32;
+    }
+}
+
+/// The same number, known to be below [`ARGS_CHUNK`] to the verifier too: the compiler knows it
+/// already and would leave the mask out, and compares in a way that the verifier can't follow.
+#[inline(always)]
+fn bounded(mut size: u32) -> u32 {
+    // SAFETY: no instruction at all; it makes the compiler forget what it knows of the number.
+    unsafe {
+        core::arch::asm!("/* {0} */", inout(reg) size, options(nomem, nostack, preserves_flags))
+    };
+    size & (ARGS_CHUNK as u32 - 1)
+}
+
+/// Sends `size` bytes, at most [`ARGS_CHUNK`], from `offset` on; whether that worked.
+///
+/// # Safety
+/// `scratch` is this CPU's room.
+#[inline(always)]
+unsafe fn send_piece(
+    scratch: *mut Scratch,
+    start: u64,
+    offset: u32,
+    size: u32,
+    time_ns: u64,
+    subject: Subject,
+) -> bool {
+    // SAFETY: per-CPU room of this program; the verifier checks every access to it.
+    unsafe {
+        let record = &raw mut (*scratch).args;
+        let data = (&raw mut (*scratch).args_data).cast::<u8>();
+        if !read_user(start + u64::from(offset), data, size) {
+            return false;
+        }
+        (*record).offset = offset;
+        (*record).args_len = size;
+        let length = size_of::<ArgsRecord>() as u32 + size;
+        fill_header(record.cast(), Kind::ARGS, length, time_ns, subject);
+        output_quietly(Kind::ARGS, record.cast(), length)
+    }
+}

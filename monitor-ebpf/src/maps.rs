@@ -1,0 +1,92 @@
+//! Maps and settings. Sizes here are defaults: user space sets them before loading.
+
+use aya_ebpf::{
+    macros::map,
+    maps::{HashMap, PerCpuArray, RingBuf},
+};
+use monitor_ebpf::abi::{Config, Kind, Layout, Memory, TrackedProcess};
+
+use crate::exec::Scratch;
+
+/// Where things are in this kernel. Written by user space before loading, then frozen.
+#[unsafe(no_mangle)]
+static LAYOUT: Layout = Layout::ABSENT;
+
+/// What this recording wants. Written by user space before loading, then frozen.
+#[unsafe(no_mangle)]
+static CONFIG: Config = Config {
+    epoch_ns: 0,
+    ring_bytes: 0,
+    wake_bytes: 0,
+    memory_limit_bytes: 0,
+    step_pages: 0,
+    cpu_bits: 0,
+    reserved: 0,
+};
+
+/// The frozen [`Layout`]: its fields are constants to the verifier, not to the compiler, so each
+/// read of one must be volatile.
+#[inline(always)]
+pub(crate) fn layout() -> &'static Layout {
+    &LAYOUT
+}
+
+/// The frozen [`Config`]; volatile reads too.
+#[inline(always)]
+pub(crate) fn config() -> &'static Config {
+    &CONFIG
+}
+
+/// Records on their way to user space.
+#[map]
+pub(crate) static EVENTS: RingBuf = RingBuf::with_byte_size(16 << 20, 0);
+
+/// Records that found no room, per CPU, by [`Kind`].
+#[map]
+pub(crate) static LOST: PerCpuArray<u64> = PerCpuArray::with_max_entries(Kind::COUNT as u32, 0);
+
+/// Entries that found no room, per CPU: 0 processes, 1 address spaces.
+#[map]
+pub(crate) static FULL: PerCpuArray<u64> = PerCpuArray::with_max_entries(2, 0);
+
+/// Traced processes by pid, from before they can run until the kernel frees them.
+#[map]
+pub(crate) static PROCESSES: HashMap<u32, TrackedProcess> = HashMap::with_max_entries(65_536, 0);
+
+/// Address spaces of traced processes by the address of their `mm_struct`, until they are torn
+/// down. The address is reused at once after that, so an entry must not outlive `exit_mmap`.
+#[map]
+pub(crate) static ADDRESS_SPACES: HashMap<u64, AddressSpace> = HashMap::with_max_entries(65_536, 0);
+
+/// Room to put an exec record together: it is larger than a BPF stack.
+#[map]
+pub(crate) static SCRATCH: PerCpuArray<Scratch> = PerCpuArray::with_max_entries(1, 0);
+
+/// Not shown yet to be a process's: a fork's or exec's memory before its fork or exec record.
+pub(crate) const UNBOUND: u32 = 1;
+/// Being torn down: what it gives back now must not look like its last state.
+pub(crate) const ENDING: u32 = 2;
+/// Built by the recorder's child before the command's first exec: not to be shown yet.
+pub(crate) const SILENT: u32 = 4;
+
+/// What is kept of one address space.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct AddressSpace {
+    /// Number in the trace.
+    pub(crate) id: u64,
+    /// [`UNBOUND`], [`ENDING`], [`SILENT`].
+    pub(crate) flags: u32,
+    pub(crate) reserved: u32,
+    /// As of the last event.
+    pub(crate) now: Memory,
+    /// As of the last record.
+    pub(crate) sent: Memory,
+    /// At the moment of the highest RSS, and that moment.
+    pub(crate) peak: Memory,
+    pub(crate) peak_ns: u64,
+    /// Before the tear-down.
+    pub(crate) last: Memory,
+    pub(crate) peak_vm: u64,
+    pub(crate) peak_swap: u64,
+}

@@ -1,0 +1,104 @@
+//! Ring-buffer records to events.
+//!
+//! Nothing here trusts the length or the content of a record: what can't be read is counted.
+
+mod exec;
+mod records;
+
+use std::collections::HashMap;
+
+use monitor_ebpf::abi::{Header, Kind};
+use zerocopy::FromBytes;
+
+use self::exec::PendingExec;
+use crate::event::Event;
+
+/// Turns records into events. Keeps the execs whose argument list hasn't arrived whole.
+pub struct Decoder {
+    page_size: u64,
+    pending: HashMap<u32, PendingExec>,
+    malformed: u64,
+}
+
+impl Decoder {
+    /// A decoder for a kernel with pages of that many bytes.
+    pub fn new(page_size: u64) -> Self {
+        Self {
+            page_size,
+            pending: HashMap::new(),
+            malformed: 0,
+        }
+    }
+
+    /// Takes one record; hands the events that are whole now to `sink`: none, one or two.
+    pub fn push(&mut self, bytes: &[u8], mut sink: impl FnMut(Event)) {
+        let Ok((header, _)) = Header::read_from_prefix(bytes) else {
+            self.malformed += 1;
+            return;
+        };
+        let decoded = match header.kind {
+            Kind::EXEC => match PendingExec::begin(bytes, self.page_size) {
+                Some(exec) if exec.is_whole() => Some(exec.finish()),
+                Some(exec) => {
+                    // One that is still there lost the rest of its arguments.
+                    if let Some(earlier) = self.pending.insert(header.pid, exec) {
+                        sink(earlier.finish());
+                    }
+                    return;
+                }
+                None => None,
+            },
+            Kind::ARGS => {
+                self.more_arguments(&header, bytes, sink);
+                return;
+            }
+            _ => records::decode(&header, bytes, self.page_size),
+        };
+        // Whatever else a process does comes after its exec.
+        if let Some(earlier) = self.pending.remove(&header.pid) {
+            sink(earlier.finish());
+        }
+        match decoded {
+            Some(event) => sink(event),
+            None => self.malformed += 1,
+        }
+    }
+
+    /// Hands out the execs that still wait for arguments which won't come any more.
+    pub fn finish(&mut self, mut sink: impl FnMut(Event)) {
+        let mut rest: Vec<_> = self
+            .pending
+            .drain()
+            .map(|(_, exec)| exec.finish())
+            .collect();
+        rest.sort_by_key(|event| event.time_ns);
+        rest.into_iter().for_each(&mut sink);
+    }
+
+    /// Records that couldn't be read.
+    pub fn malformed(&self) -> u64 {
+        self.malformed
+    }
+
+    fn more_arguments(&mut self, header: &Header, bytes: &[u8], mut sink: impl FnMut(Event)) {
+        let Some(exec) = self
+            .pending
+            .get_mut(&header.pid)
+            .filter(|exec| exec.time_ns() == header.time_ns)
+        else {
+            // The exec itself was lost, and counted in the kernel.
+            return;
+        };
+        if !exec.extend(bytes) {
+            self.malformed += 1;
+        }
+        if exec.is_whole()
+            && let Some(exec) = self.pending.remove(&header.pid)
+        {
+            sink(exec.finish());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

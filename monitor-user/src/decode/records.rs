@@ -1,0 +1,135 @@
+//! The records of fixed size.
+
+use monitor_ebpf::abi::{
+    ExitRecord, ForkRecord, Header, Kind, Memory as KernelMemory, MemoryRecord, MmEndRecord,
+    ReapedRecord, RenameRecord, ThreadRecord,
+};
+use zerocopy::FromBytes;
+
+use crate::{
+    event::{Event, Exit, Fork, Memory, Mm, MmEnd, Reaped, Subject, Thread, ThreadExit, What},
+    units::ProcessKey,
+};
+
+/// Reads a record of any kind but exec; `None` if it is too short or of a kind that isn't known.
+pub(super) fn decode(header: &Header, bytes: &[u8], page_size: u64) -> Option<Event> {
+    let what = match header.kind {
+        Kind::FORK => fork(&read::<ForkRecord>(bytes)?, page_size),
+        Kind::THREAD => thread(&read::<ThreadRecord>(bytes)?),
+        Kind::THREAD_EXIT => {
+            let record = read::<ExitRecord>(bytes)?;
+            What::ThreadExit(ThreadExit {
+                cpu_ns: record.cpu_ns,
+                threads: record.threads,
+            })
+        }
+        Kind::EXIT => {
+            let record = read::<ExitRecord>(bytes)?;
+            What::Exit(Exit {
+                status: record.status,
+                parent: process(record.parent_pid, record.parent_start_ns),
+                cpu_ns: record.cpu_ns,
+            })
+        }
+        Kind::REAPED => {
+            let cpu_ns = read::<ReapedRecord>(bytes)?.cpu_ns;
+            What::Reaped(Reaped {
+                cpu_ns: (cpu_ns != u64::MAX).then_some(cpu_ns),
+            })
+        }
+        Kind::RENAME => What::Rename(text(&read::<RenameRecord>(bytes)?.comm)),
+        Kind::MEMORY => {
+            let record = read::<MemoryRecord>(bytes)?;
+            What::Memory {
+                mm: record.mm,
+                now: memory(&record.now, page_size),
+            }
+        }
+        Kind::MM_END => What::MmEnd(mm_end(&read::<MmEndRecord>(bytes)?, page_size)),
+        _ => return None,
+    };
+    Some(event(header, what))
+}
+
+fn fork(record: &ForkRecord, page_size: u64) -> What {
+    let creator = process(record.creator_pid, record.creator_start_ns);
+    What::Fork(Fork {
+        creator,
+        creator_tid: creator.map(|_| record.creator_tid),
+        creator_threads: creator.map(|_| record.creator_threads),
+        clone_flags: (record.clone_flags != u64::MAX).then_some(record.clone_flags),
+        mm: address_space(record.mm),
+        creator_mm: address_space(record.old_mm),
+        memory: memory(&record.memory, page_size),
+        comm: text(&record.comm),
+    })
+}
+
+fn thread(record: &ThreadRecord) -> What {
+    What::Thread(Thread {
+        creator_tid: record.creator_tid,
+        threads: record.threads,
+        clone_flags: record.clone_flags,
+        comm: text(&record.comm),
+    })
+}
+
+fn mm_end(record: &MmEndRecord, page_size: u64) -> MmEnd {
+    MmEnd {
+        mm: record.mm,
+        peak: memory(&record.peak, page_size),
+        peak_ns: record.peak_ns,
+        last: memory(&record.last, page_size),
+        peak_vms: record.peak_vm.saturating_mul(page_size),
+        peak_swap: record.peak_swap.saturating_mul(page_size),
+    }
+}
+
+/// An event with the header's time, CPU and subject.
+pub(super) fn event(header: &Header, what: What) -> Event {
+    let subject = process(header.pid, header.start_ns).map(|process| Subject {
+        process,
+        tid: header.tid,
+    });
+    Event {
+        time_ns: header.time_ns,
+        cpu: header.cpu,
+        subject,
+        what,
+    }
+}
+
+/// Pages to bytes. A counter below zero has parts that other CPUs keep: the truth is near zero.
+pub(super) fn memory(kernel: &KernelMemory, page_size: u64) -> Memory {
+    let bytes = |pages: i64| u64::try_from(pages).unwrap_or(0).saturating_mul(page_size);
+    let [file, anon, swap, shmem] = kernel.rss;
+    Memory {
+        anon: bytes(anon),
+        file: bytes(file),
+        shmem: bytes(shmem),
+        swap: bytes(swap),
+        vms: kernel.total_vm.saturating_mul(page_size),
+    }
+}
+
+/// Bytes up to the first NUL.
+pub(super) fn text(bytes: &[u8]) -> Vec<u8> {
+    bytes
+        .split(|byte| *byte == 0)
+        .next()
+        .unwrap_or_default()
+        .to_vec()
+}
+
+/// A number of an address space; 0 stands for "not known".
+pub(super) fn address_space(id: u64) -> Option<Mm> {
+    (id != 0).then_some(id)
+}
+
+fn process(pid: u32, start_ns: u64) -> Option<ProcessKey> {
+    (pid != 0).then_some(ProcessKey { pid, start_ns })
+}
+
+fn read<T: FromBytes>(bytes: &[u8]) -> Option<T> {
+    T::read_from_prefix(bytes).ok().map(|(record, _)| record)
+}

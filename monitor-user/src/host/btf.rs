@@ -1,0 +1,289 @@
+//! Looks up members and tracepoint arguments by name in a kernel's BTF.
+//!
+//! Differences between kernels are decided by what is found here, never by version numbers or by
+//! position. The format: <https://docs.kernel.org/bpf/btf.html>. An own walker, since the
+//! maintained crates are LGPL or index all 130,000 types; a look-up here finds the name's place in
+//! the string table and compares numbers, which takes well under a millisecond.
+
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+const MAGIC: u16 = 0xeb9f;
+const KIND_ARRAY: u32 = 3;
+const KIND_STRUCT: u32 = 4;
+const KIND_UNION: u32 = 5;
+const KIND_ENUM: u32 = 6;
+const KIND_TYPEDEF: u32 = 8;
+const KIND_VOLATILE: u32 = 9;
+const KIND_CONST: u32 = 10;
+const KIND_RESTRICT: u32 = 11;
+const KIND_FUNC: u32 = 12;
+const KIND_FUNC_PROTO: u32 = 13;
+const KIND_VAR: u32 = 14;
+const KIND_DATASEC: u32 = 15;
+const KIND_DECL_TAG: u32 = 17;
+const KIND_TYPE_TAG: u32 = 18;
+const KIND_ENUM64: u32 = 19;
+
+/// Why a BTF file couldn't be used.
+#[derive(Debug, Error)]
+pub enum BtfError {
+    /// It can't be read.
+    #[error("cannot read {path}: {source}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// It isn't BTF of this machine's byte order.
+    #[error("no BTF: {0}")]
+    Format(&'static str),
+}
+
+/// A kernel's types.
+pub struct Btf {
+    data: Vec<u8>,
+    /// Place of each type's header in `data`, by type id less one.
+    types: Vec<u32>,
+    strings: std::ops::Range<usize>,
+}
+
+/// A member of a struct.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Place in the outermost struct, bytes.
+    pub offset: u32,
+    type_id: u32,
+}
+
+impl Btf {
+    /// Reads the BTF in a file, such as `/sys/kernel/btf/vmlinux`.
+    ///
+    /// # Errors
+    /// If the file can't be read or isn't BTF.
+    pub fn read(path: &Path) -> Result<Self, BtfError> {
+        let data = std::fs::read(path).map_err(|source| BtfError::Read {
+            path: path.into(),
+            source,
+        })?;
+        Self::parse(data)
+    }
+
+    /// Takes raw BTF.
+    ///
+    /// # Errors
+    /// If it isn't BTF of this machine's byte order, or is cut.
+    pub fn parse(data: Vec<u8>) -> Result<Self, BtfError> {
+        let cut = BtfError::Format("the header is cut");
+        let head = |at: usize| word(&data, at).ok_or(BtfError::Format("the header is cut"));
+        let first = data.first_chunk::<2>().ok_or(cut)?;
+        if u16::from_ne_bytes(*first) != MAGIC {
+            return Err(BtfError::Format(
+                "the file doesn't begin with its magic number",
+            ));
+        }
+        let header = head(4)? as usize;
+        let section = |offset: u32, length: u32| {
+            let start = header.checked_add(offset as usize)?;
+            let end = start.checked_add(length as usize)?;
+            (end <= data.len()).then_some(start..end)
+        };
+        let outside = || BtfError::Format("a section lies outside of the file");
+        let type_range = section(head(8)?, head(12)?).ok_or_else(outside)?;
+        let strings = section(head(16)?, head(20)?).ok_or_else(outside)?;
+        let mut types = Vec::with_capacity(type_range.len() / 40);
+        let mut at = type_range.start;
+        while at < type_range.end {
+            let info = word(&data, at + 4).ok_or_else(outside)?;
+            let size = record_size(info)
+                .ok_or(BtfError::Format("it has a kind of type that isn't known"))?;
+            types.push(u32::try_from(at).map_err(|_too_large| outside())?);
+            at += size;
+        }
+        if at != type_range.end {
+            return Err(BtfError::Format("the last type is cut"));
+        }
+        Ok(Self {
+            data,
+            types,
+            strings,
+        })
+    }
+
+    /// A member of a struct or union; `path` may lead through members (`"se.sum_exec_runtime"`).
+    /// Unnamed structs and unions in between are looked through.
+    pub fn member(&self, of: &str, path: &str) -> Option<Member> {
+        let id = self
+            .find(of, KIND_STRUCT)
+            .or_else(|| self.find(of, KIND_UNION))?;
+        self.member_of(id, path)
+    }
+
+    /// A member of the type of `outer`; of an array's first element, if it is one.
+    pub fn within(&self, outer: Member, path: &str) -> Option<Member> {
+        let inner = self.member_of(self.element(outer.type_id), path)?;
+        Some(Member {
+            offset: outer.offset + inner.offset,
+            ..inner
+        })
+    }
+
+    /// Whether a member is an array.
+    pub fn is_array(&self, member: Member) -> bool {
+        self.kind(self.resolve(member.type_id)) == KIND_ARRAY
+    }
+
+    /// Size of a member's type in bytes; of one element for an array. `None` for what has no size of its own.
+    pub fn element_size(&self, member: Member) -> Option<u32> {
+        let id = self.element(member.type_id);
+        matches!(self.kind(id), KIND_STRUCT | KIND_UNION | 1 | KIND_ENUM)
+            .then(|| self.word(id, 8))
+            .flatten()
+    }
+
+    /// Whether the kernel has a tracepoint.
+    pub fn has_tracepoint(&self, name: &str) -> bool {
+        self.find(&format!("btf_trace_{name}"), KIND_TYPEDEF)
+            .is_some()
+    }
+
+    /// Number of a tracepoint's argument, as a tp_btf program counts.
+    ///
+    /// From the functions that the kernel makes for each tracepoint; their first parameter is the
+    /// registration's data and doesn't count.
+    pub fn argument(&self, tracepoint: &str, name: &str) -> Option<u32> {
+        let function = ["__bpf_trace_", "__traceiter_"]
+            .iter()
+            .find_map(|prefix| self.find(&format!("{prefix}{tracepoint}"), KIND_FUNC))?;
+        let proto = self.word(function, 8)?;
+        (self.kind(proto) == KIND_FUNC_PROTO).then_some(())?;
+        (1..self.vlen(proto))
+            .find(|&n| self.name_is(self.word(proto, 12 + 8 * n as usize), name))
+            .map(|n| n - 1)
+    }
+
+    fn member_of(&self, id: u32, path: &str) -> Option<Member> {
+        let (first, rest) = path
+            .split_once('.')
+            .map_or((path, None), |(first, rest)| (first, Some(rest)));
+        let member = self.direct_member(id, first)?;
+        match rest {
+            None => Some(member),
+            Some(rest) => self.within(member, rest),
+        }
+    }
+
+    fn direct_member(&self, id: u32, name: &str) -> Option<Member> {
+        let id = self.resolve(id);
+        if !matches!(self.kind(id), KIND_STRUCT | KIND_UNION) {
+            return None;
+        }
+        // With the kind flag, the upper byte of the offset is the size of a bit field.
+        let mask = if self.word(id, 4)? >> 31 == 1 {
+            0x00ff_ffff
+        } else {
+            u32::MAX
+        };
+        (0..self.vlen(id)).find_map(|n| {
+            let at = 12 + 12 * n as usize;
+            let (name_offset, type_id, bits) = (
+                self.word(id, at)?,
+                self.word(id, at + 4)?,
+                self.word(id, at + 8)? & mask,
+            );
+            let offset = bits / 8;
+            if name_offset == 0 {
+                let inner = self.direct_member(type_id, name)?;
+                return Some(Member {
+                    offset: offset + inner.offset,
+                    ..inner
+                });
+            }
+            self.name_is(Some(name_offset), name)
+                .then_some(Member { offset, type_id })
+        })
+    }
+
+    /// Follows typedefs and qualifiers.
+    fn resolve(&self, mut id: u32) -> u32 {
+        // A chain longer than this isn't one of a compiler.
+        for _ in 0..32 {
+            match self.kind(id) {
+                KIND_TYPEDEF | KIND_VOLATILE | KIND_CONST | KIND_RESTRICT | KIND_TYPE_TAG => {
+                    id = self.word(id, 8).unwrap_or(0);
+                }
+                _ => break,
+            }
+        }
+        id
+    }
+
+    fn element(&self, id: u32) -> u32 {
+        let id = self.resolve(id);
+        if self.kind(id) == KIND_ARRAY {
+            self.resolve(self.word(id, 12).unwrap_or(0))
+        } else {
+            id
+        }
+    }
+
+    /// First type of that kind and name.
+    fn find(&self, name: &str, kind: u32) -> Option<u32> {
+        // Names are stored once, so the place of the name identifies it.
+        let strings = &self.data[self.strings.clone()];
+        let needle: Vec<u8> = [b"\0", name.as_bytes(), b"\0"].concat();
+        let place = u32::try_from(memchr::memmem::find(strings, &needle)? + 1).ok()?;
+        let index = self.types.iter().position(|at| {
+            word(&self.data, *at as usize) == Some(place)
+                && word(&self.data, *at as usize + 4).is_some_and(|info| info >> 24 & 0x1f == kind)
+        })?;
+        u32::try_from(index + 1).ok()
+    }
+
+    fn name_is(&self, offset: Option<u32>, name: &str) -> bool {
+        let strings = &self.data[self.strings.clone()];
+        offset
+            .and_then(|offset| strings.get(offset as usize..))
+            .and_then(|rest| rest.strip_prefix(name.as_bytes()))
+            .is_some_and(|rest| rest.first() == Some(&0))
+    }
+
+    fn kind(&self, id: u32) -> u32 {
+        self.word(id, 4).map_or(0, |info| info >> 24 & 0x1f)
+    }
+
+    fn vlen(&self, id: u32) -> u32 {
+        self.word(id, 4).map_or(0, |info| info & 0xffff)
+    }
+
+    /// The word at a place in a type's record.
+    fn word(&self, id: u32, at: usize) -> Option<u32> {
+        let start = *self.types.get(id.checked_sub(1)? as usize)? as usize;
+        word(&self.data, start + at)
+    }
+}
+
+fn word(data: &[u8], at: usize) -> Option<u32> {
+    data.get(at..)?
+        .first_chunk::<4>()
+        .map(|bytes| u32::from_ne_bytes(*bytes))
+}
+
+/// Length of a type's record, by its info word.
+fn record_size(info: u32) -> Option<usize> {
+    let vlen = (info & 0xffff) as usize;
+    let tail = match info >> 24 & 0x1f {
+        1 | KIND_VAR | KIND_DECL_TAG => 4,
+        KIND_ARRAY => 12,
+        KIND_STRUCT | KIND_UNION | KIND_DATASEC | KIND_ENUM64 => 12 * vlen,
+        KIND_ENUM | KIND_FUNC_PROTO => 8 * vlen,
+        2 | 7..=12 | 16 | KIND_TYPE_TAG => 0,
+        _ => return None,
+    };
+    Some(12 + tail)
+}
+
+#[cfg(test)]
+mod tests;

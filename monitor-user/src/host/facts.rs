@@ -1,0 +1,97 @@
+//! What a recording says about its machine.
+
+use std::{collections::BTreeMap, fs};
+
+use nix::{
+    sys::utsname::uname,
+    time::{ClockId, clock_gettime},
+    unistd::{SysconfVar, sysconf},
+};
+
+use crate::event::Recording;
+
+/// Names that schedulers give their jobs' variables.
+const JOB_VARIABLES: [&str; 4] = ["SLURM_", "PBS_", "LSB_", "OSG"];
+
+/// Now, ns since boot (`CLOCK_BOOTTIME`, the clock of all events). 0 if the kernel has no such clock.
+pub fn boot_ns() -> u64 {
+    clock_ns(ClockId::CLOCK_BOOTTIME)
+}
+
+/// Size of a page in bytes.
+pub fn page_size() -> u64 {
+    positive(SysconfVar::PAGE_SIZE).unwrap_or(4096)
+}
+
+/// CPUs that can run something now.
+pub fn online_cpus() -> u32 {
+    positive(SysconfVar::_NPROCESSORS_ONLN)
+        .and_then(|n| u32::try_from(n).ok())
+        .unwrap_or(1)
+}
+
+/// Fills in the machine, the command and the clock; the caller adds how it records.
+pub fn recording(command: &[impl AsRef<std::ffi::OsStr>]) -> Recording {
+    let name = uname().ok();
+    let text = |value: Option<&std::ffi::OsStr>| {
+        value
+            .map(|text| text.to_string_lossy().into_owned())
+            .unwrap_or_default()
+    };
+    let boot = boot_ns();
+    let wall = clock_ns(ClockId::CLOCK_REALTIME);
+    Recording {
+        rtrace_version: env!("CARGO_PKG_VERSION").to_owned(),
+        abi_version: monitor_ebpf::abi::ABI_VERSION,
+        command: command
+            .iter()
+            .map(|word| word.as_ref().to_string_lossy().into_owned())
+            .collect(),
+        host: text(name.as_ref().map(|name| name.nodename())),
+        kernel: text(name.as_ref().map(|name| name.release())),
+        machine: text(name.as_ref().map(|name| name.machine())),
+        cpus: online_cpus(),
+        memory_bytes: memory_bytes(),
+        page_size: page_size(),
+        env: job_environment(),
+        wall_offset_ns: i64::try_from(i128::from(wall) - i128::from(boot)).unwrap_or(0),
+        start_ns: boot,
+        ..Recording::default()
+    }
+}
+
+fn job_environment() -> BTreeMap<String, String> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| {
+            Some((
+                name.into_string().ok()?,
+                value.to_string_lossy().into_owned(),
+            ))
+        })
+        .filter(|(name, _)| JOB_VARIABLES.iter().any(|prefix| name.starts_with(prefix)))
+        .collect()
+}
+
+/// `MemTotal` of `/proc/meminfo`; 0 if it can't be read.
+fn memory_bytes() -> u64 {
+    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    text.lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"))
+        .and_then(|rest| rest.trim().strip_suffix(" kB")?.parse::<u64>().ok())
+        .map_or(0, |kib| kib * 1024)
+}
+
+fn positive(variable: SysconfVar) -> Option<u64> {
+    sysconf(variable)
+        .ok()
+        .flatten()
+        .and_then(|value| u64::try_from(value).ok())
+        .filter(|value| *value > 0)
+}
+
+fn clock_ns(clock: ClockId) -> u64 {
+    clock_gettime(clock).map_or(0, |time| {
+        let seconds = u64::try_from(time.tv_sec()).unwrap_or(0);
+        seconds * 1_000_000_000 + u64::try_from(time.tv_nsec()).unwrap_or(0)
+    })
+}

@@ -1,0 +1,4 @@
+//! Facts about the machine: kernel types, CPUs, memory, names.
+
+pub mod btf;
+pub mod facts;

@@ -1,0 +1,405 @@
+//! The collector: empties the ring buffer, orders events, hands them to the sinks.
+
+use std::{
+    collections::BTreeMap,
+    os::fd::{AsRawFd, RawFd},
+    sync::mpsc::{Receiver, SyncSender, sync_channel},
+    thread,
+    time::Duration,
+};
+
+use aya::maps::{MapData, RingBuf};
+use nix::{
+    sys::{
+        signal::{Signal, kill},
+        wait::{WaitPidFlag, WaitStatus, waitpid},
+    },
+    unistd::Pid,
+};
+use tokio::{
+    io::{Interest, unix::AsyncFd},
+    signal::unix::{Signal as SignalStream, SignalKind, signal},
+    time::{Instant, MissedTickBehavior, interval, sleep_until},
+};
+
+use super::{
+    RecordError,
+    launch::Command,
+    load::{LoadOptions, Loaded, StderrLog},
+    losses::{Losses, full_tables},
+    sorter::Sorter,
+    survivors,
+};
+use crate::{
+    decode::Decoder,
+    event::{Event, Recording, What},
+    host::facts,
+    units::ProcessKey,
+};
+
+/// How often the buffer is emptied without being asked to.
+const DRAIN_EVERY: Duration = Duration::from_millis(50);
+/// How often losses are looked at and sinks may put things in safety.
+const TICK_EVERY: Duration = Duration::from_millis(500);
+/// How long descendants that outlive the command are waited for: helpers leave within 80 ms.
+const LINGER: Duration = Duration::from_millis(300);
+/// How long the kernel may take to free the last process (an RCU grace period).
+const SETTLE: Duration = Duration::from_millis(60);
+/// Batches on their way to the sinks; more than that, and the ring buffer has to hold them.
+const BATCHES: usize = 64;
+
+/// How to record.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Size of the ring buffer, bytes; rounded up to a power of two and a page.
+    pub buffer_bytes: u32,
+    /// Step at which a memory record is due, bytes.
+    pub step_bytes: u64,
+    /// Hooks to leave out, for tests.
+    pub without: Vec<String>,
+    /// Print messages of the BPF programs.
+    pub debug: bool,
+}
+
+/// Takes events in order. Runs in a thread of its own.
+pub trait Sink: Send {
+    /// Takes a batch in order of time.
+    fn events(&mut self, events: &[Event], recording: &Recording);
+    /// Called about twice a second, with what is known of the recording so far.
+    fn tick(&mut self, recording: &Recording);
+}
+
+/// How a recording ended.
+pub struct Outcome<S> {
+    /// Everything that is known of the recording.
+    pub recording: Recording,
+    /// The sinks, for them to be finished.
+    pub sink: S,
+    /// Status of the command as `wait` gives it.
+    pub status: u32,
+}
+
+enum Message {
+    Events(Vec<Event>, Recording),
+    Tick(Recording),
+}
+
+/// Runs a command and records it.
+///
+/// `make_sink` is called once the command's exec has succeeded: until then nothing may be written.
+///
+/// # Errors
+/// If the kernel side can't be put in place or the command can't be started. Once the command runs,
+/// its end is waited for whatever happens.
+pub fn record<S: Sink + 'static>(
+    words: &[std::ffi::OsString],
+    options: &Options,
+    make_sink: impl FnOnce(&Recording) -> S,
+) -> Result<Outcome<S>, RecordError> {
+    let command = Command::find(words)?;
+    let buffer_bytes = ring_size(options.buffer_bytes);
+    let mut loaded = Loaded::new(&LoadOptions {
+        buffer_bytes,
+        step_bytes: options.step_bytes,
+        without: &options.without,
+        debug: options.debug,
+    })?;
+    let ring = loaded.take_ring()?;
+    let log = if options.debug {
+        Some(loaded.start_log()?)
+    } else {
+        None
+    };
+    let child = command.fork()?;
+    loaded.track_root(child.pid.as_raw().unsigned_abs())?;
+    let mut recording = facts::recording(words);
+    recording.resolution_bytes = options.step_bytes;
+    recording.rss_bound_bytes = loaded.rss_bound_bytes;
+    recording.buffer_bytes = u64::from(buffer_bytes);
+    recording.missing_hooks.clone_from(&loaded.missing);
+    recording.root_pid = child.pid.as_raw().unsigned_abs();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| RecordError::system("cannot start the collector", error))?;
+    let result: Result<_, RecordError> = runtime.block_on(async {
+        // Before the command can end or the terminal can send anything.
+        let signals = Signals::new()?;
+        let ring = watch(ring)?;
+        let pid = child.release()?;
+        let sink = make_sink(&recording);
+        let (to_sinks, from_collector) = sync_channel(BATCHES);
+        let worker = thread::spawn(move || run_sink(sink, &from_collector));
+        let collector = Collector {
+            decoder: Decoder::new(recording.page_size),
+            sorter: Sorter::default(),
+            losses: Losses::default(),
+            loaded,
+            log,
+            ring,
+            to_sinks,
+            recording,
+        };
+        Ok((collector.run(pid, signals).await, worker))
+    });
+    let ((recording, status), worker) = result?;
+    let sink = worker.join().map_err(|_panic| {
+        RecordError::system("the writer failed", std::io::Error::other("it panicked"))
+    })?;
+    Ok(Outcome {
+        recording,
+        sink,
+        status,
+    })
+}
+
+fn run_sink<S: Sink>(mut sink: S, messages: &Receiver<Message>) -> S {
+    while let Ok(message) = messages.recv() {
+        match message {
+            Message::Events(events, recording) => sink.events(&events, &recording),
+            Message::Tick(recording) => sink.tick(&recording),
+        }
+    }
+    sink
+}
+
+/// A size that the kernel takes: a power of two and at least a page.
+fn ring_size(wanted: u32) -> u32 {
+    let page = u32::try_from(facts::page_size()).unwrap_or(4096);
+    wanted
+        .max(page)
+        .checked_next_power_of_two()
+        .unwrap_or(1 << 31)
+}
+
+struct Ring(RingBuf<MapData>);
+
+impl AsRawFd for Ring {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+/// Makes the ring buffer something to wait for.
+#[expect(
+    unsafe_code,
+    reason = "tokio asks for the promise that the descriptor stays open"
+)]
+fn watch(ring: RingBuf<MapData>) -> Result<AsyncFd<Ring>, RecordError> {
+    // SAFETY: the map owns its descriptor and lives as long as what watches it.
+    unsafe { AsyncFd::register_with_interest(Ring(ring), Interest::READABLE) }
+        .map_err(|error| RecordError::system("cannot wait for the ring buffer", error))
+}
+
+/// Signals that the recorder lives through: the terminal's go to the command as well, those meant
+/// to end it are passed on.
+struct Signals {
+    child: SignalStream,
+    interrupt: SignalStream,
+    quit: SignalStream,
+    terminate: SignalStream,
+    hangup: SignalStream,
+}
+
+impl Signals {
+    fn new() -> Result<Self, RecordError> {
+        let listen = |kind| {
+            signal(kind).map_err(|error| RecordError::system("cannot handle signals", error))
+        };
+        Ok(Self {
+            child: listen(SignalKind::child())?,
+            interrupt: listen(SignalKind::interrupt())?,
+            quit: listen(SignalKind::quit())?,
+            terminate: listen(SignalKind::terminate())?,
+            hangup: listen(SignalKind::hangup())?,
+        })
+    }
+}
+
+struct Collector {
+    decoder: Decoder,
+    sorter: Sorter,
+    losses: Losses,
+    loaded: Loaded,
+    log: Option<aya_log::EbpfLogger<StderrLog>>,
+    ring: AsyncFd<Ring>,
+    to_sinks: SyncSender<Message>,
+    recording: Recording,
+}
+
+impl Collector {
+    async fn run(mut self, pid: Pid, mut signals: Signals) -> (Recording, u32) {
+        let mut drain = interval(DRAIN_EVERY);
+        let mut tick = interval(TICK_EVERY);
+        drain.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let status = loop {
+            tokio::select! {
+                ready = self.ring.readable() => {
+                    if let Ok(mut guard) = ready {
+                        guard.clear_ready();
+                    }
+                    self.drain();
+                }
+                _ = drain.tick() => self.drain(),
+                _ = tick.tick() => self.tick(),
+                _ = signals.child.recv() => {
+                    if let Some(status) = ended(pid) {
+                        break status;
+                    }
+                }
+                // The terminal sends these two to the command itself.
+                _ = signals.interrupt.recv() => {}
+                _ = signals.quit.recv() => {}
+                _ = signals.terminate.recv() => pass_on(pid, Signal::SIGTERM),
+                _ = signals.hangup.recv() => pass_on(pid, Signal::SIGHUP),
+            }
+        };
+        self.linger().await;
+        self.finish(status)
+    }
+
+    /// Waits for descendants that are about to leave, and for the kernel to free the dead.
+    async fn linger(&mut self) {
+        let end = Instant::now() + LINGER;
+        while survivors::any_alive(&self.loaded) && Instant::now() < end {
+            sleep_until(Instant::now() + Duration::from_millis(10)).await;
+            self.drain();
+        }
+        let end = Instant::now() + SETTLE;
+        while !self.loaded.tracked().is_empty()
+            && !survivors::any_alive(&self.loaded)
+            && Instant::now() < end
+        {
+            sleep_until(Instant::now() + Duration::from_millis(4)).await;
+        }
+        self.drain();
+    }
+
+    /// Empties the ring buffer and passes on what is in order.
+    fn drain(&mut self) {
+        if let Some(log) = &mut self.log {
+            log.flush();
+        }
+        // Taken before emptying: whatever is older than this less the hold has been read then.
+        let now = facts::boot_ns();
+        let Self {
+            ring,
+            decoder,
+            sorter,
+            ..
+        } = self;
+        while let Some(record) = ring.get_mut().0.next() {
+            decoder.push(&record, |event| sorter.push(event));
+        }
+        let mut ready = Vec::new();
+        sorter.release(now, &mut ready);
+        self.send(ready);
+    }
+
+    fn send(&mut self, events: Vec<Event>) {
+        if events.is_empty() {
+            return;
+        }
+        self.learn_root(&events);
+        // The sinks are gone only if their thread panicked, which `record` reports at the end; the
+        // command must not suffer from it.
+        let _gone = self
+            .to_sinks
+            .send(Message::Events(events, self.recording.clone()));
+    }
+
+    /// The command's start is known from its first exec.
+    fn learn_root(&mut self, events: &[Event]) {
+        if self.recording.root_start_ns != 0 {
+            return;
+        }
+        let root = self.recording.root_pid;
+        let first = events.iter().find_map(|event| {
+            let ProcessKey { pid, start_ns } = event.subject?.process;
+            (pid == root && matches!(event.what, What::Exec(_))).then_some(start_ns)
+        });
+        if let Some(start_ns) = first {
+            self.recording.root_start_ns = start_ns;
+        }
+    }
+
+    fn look_at_losses(&mut self) {
+        if let Some(loss) = self.losses.look(&self.loaded) {
+            self.recording.lost = self.losses.total();
+            self.sorter.push(Event {
+                time_ns: facts::boot_ns(),
+                cpu: 0,
+                subject: None,
+                what: What::Loss(loss),
+            });
+        }
+    }
+
+    fn tick(&mut self) {
+        self.look_at_losses();
+        let _gone = self.to_sinks.send(Message::Tick(self.recording.clone()));
+    }
+
+    fn finish(mut self, status: u32) -> (Recording, u32) {
+        self.drain();
+        let Self {
+            decoder, sorter, ..
+        } = &mut self;
+        decoder.finish(|event| sorter.push(event));
+        self.look_at_losses();
+        for event in survivors::snapshots(&self.loaded) {
+            self.sorter.push(event);
+        }
+        let mut rest = Vec::new();
+        self.sorter.finish(&mut rest);
+        self.send(rest);
+        self.recording.end_ns = Some(facts::boot_ns());
+        self.recording.exit_status = Some(status);
+        self.recording.lost = self.losses.total();
+        if self.decoder.malformed() > 0 {
+            self.recording
+                .lost
+                .insert("malformed".to_owned(), self.decoder.malformed());
+        }
+        self.recording.recursion_misses = self
+            .loaded
+            .recursion_misses()
+            .into_iter()
+            .filter(|(_, count)| *count > 0)
+            .collect::<BTreeMap<_, _>>();
+        self.recording.full_maps = full_tables(&self.loaded);
+        self.recording.late_events = self.sorter.late();
+        (self.recording, status)
+    }
+}
+
+/// Status of the command if it has ended, as `wait` gives it.
+fn ended(pid: Pid) -> Option<u32> {
+    match waitpid(pid, Some(WaitPidFlag::WNOHANG)) {
+        Ok(WaitStatus::Exited(_, code)) => Some((code.unsigned_abs() & 0xff) << 8),
+        Ok(WaitStatus::Signaled(_, signal, core)) => {
+            Some((signal as i32).unsigned_abs() | if core { 0x80 } else { 0 })
+        }
+        _ => None,
+    }
+}
+
+fn pass_on(pid: Pid, signal: Signal) {
+    // It may be gone already.
+    let _gone = kill(pid, signal);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_buffer_is_a_power_of_two_of_pages() {
+        let page = u32::try_from(facts::page_size()).unwrap();
+        assert_eq!(ring_size(1), page);
+        assert_eq!(ring_size(page + 1), 2 * page);
+        assert_eq!(ring_size(16 << 20), 16 << 20);
+        assert_eq!(ring_size(u32::MAX), 1 << 31);
+    }
+}

@@ -1,0 +1,321 @@
+//! Starts the command so that nothing of it is missed and nothing of the recorder is recorded.
+//!
+//! The child is forked while the recorder has one thread, and waits on a pipe until the kernel side
+//! knows it. It leaves by itself if the recorder dies before. Whatever exec says comes back on a
+//! second pipe. Both are closed by a successful exec, so the command inherits nothing.
+
+use std::{
+    ffi::{CString, OsStr, OsString},
+    io::{self, Read, Write},
+    os::{
+        fd::{AsRawFd, OwnedFd},
+        unix::ffi::OsStrExt,
+    },
+    path::{Path, PathBuf},
+};
+
+use nix::{
+    fcntl::OFlag,
+    libc,
+    unistd::{AccessFlags, ForkResult, Pid, access, fork, pipe2},
+};
+use thiserror::Error;
+
+use super::RecordError;
+
+const SHELL: &std::ffi::CStr = c"/bin/sh";
+
+/// Why the command couldn't be started.
+#[derive(Debug, Error)]
+pub enum LaunchError {
+    /// There is no such program. Exit status 127, as `env` and `timeout` have it.
+    #[error("{}: command not found", .0.display())]
+    NotFound(PathBuf),
+    /// It is there, but the system doesn't run it. Exit status 126.
+    #[error("cannot run {}: {}", path.display(), plain(.source))]
+    NotExecutable {
+        /// The program.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A word of the command contains a NUL.
+    #[error("a word of the command contains a NUL byte")]
+    Nul,
+}
+
+/// What the system said, without the number that Rust adds.
+fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error")
+        .next()
+        .unwrap_or(&text)
+        .to_lowercase()
+}
+
+/// A command whose program has been found.
+pub struct Command {
+    path: CString,
+    argv: Vec<CString>,
+    envp: Vec<CString>,
+    /// For a file that is neither a program nor has an interpreter line: what a shell would do.
+    shell_argv: Vec<CString>,
+}
+
+impl Command {
+    /// Looks the program up in `PATH` as execvp does.
+    ///
+    /// # Errors
+    /// If there is none, or none that may be run.
+    pub fn find(words: &[OsString]) -> Result<Self, LaunchError> {
+        let name = words
+            .first()
+            .ok_or_else(|| LaunchError::NotFound(PathBuf::new()))?;
+        let path = look_up(name, std::env::var_os("PATH").as_deref())?;
+        let path = c_string(path.as_os_str())?;
+        let argv = words
+            .iter()
+            .map(|word| c_string(word))
+            .collect::<Result<Vec<_>, _>>()?;
+        let envp = std::env::vars_os()
+            .map(|(name, value)| {
+                c_string(&[name.as_os_str(), value.as_os_str()].join(OsStr::new("=")))
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        let shell_argv = [SHELL.to_owned(), path.clone()]
+            .into_iter()
+            .chain(argv.iter().skip(1).cloned())
+            .collect();
+        Ok(Self {
+            path,
+            argv,
+            envp,
+            shell_argv,
+        })
+    }
+
+    /// Forks the child that will become the command. The recorder must have one thread.
+    pub(super) fn fork(self) -> Result<Child, RecordError> {
+        let pipe = || {
+            pipe2(OFlag::O_CLOEXEC)
+                .map_err(|error| RecordError::system("cannot make a pipe", error))
+        };
+        let (gate_read, gate_write) = pipe()?;
+        let (failure_read, failure_write) = pipe()?;
+        let pointers = |list: &[CString]| -> Vec<*const libc::c_char> {
+            list.iter()
+                .map(|word| word.as_ptr())
+                .chain([std::ptr::null()])
+                .collect()
+        };
+        let (argv, envp, shell_argv) = (
+            pointers(&self.argv),
+            pointers(&self.envp),
+            pointers(&self.shell_argv),
+        );
+        // SAFETY: there is one thread, and the child only makes system calls.
+        #[expect(
+            unsafe_code,
+            reason = "no safe interface gives the child's pid before its exec"
+        )]
+        let forked =
+            unsafe { fork() }.map_err(|error| RecordError::system("cannot fork", error))?;
+        match forked {
+            ForkResult::Parent { child } => Ok(Child {
+                pid: child,
+                gate: gate_write,
+                failure: failure_read,
+                path: self.path,
+            }),
+            ForkResult::Child => {
+                drop((gate_write, failure_read));
+                become_command(
+                    &self.path,
+                    &argv,
+                    &envp,
+                    &shell_argv,
+                    &gate_read,
+                    &failure_write,
+                )
+            }
+        }
+    }
+}
+
+/// The child's way to the command: wait, exec, report a failure, leave.
+#[expect(
+    unsafe_code,
+    reason = "exec with argument lists that were laid out before the fork"
+)]
+fn become_command(
+    path: &CString,
+    argv: &[*const libc::c_char],
+    envp: &[*const libc::c_char],
+    shell_argv: &[*const libc::c_char],
+    gate: &OwnedFd,
+    failure: &OwnedFd,
+) -> ! {
+    let mut byte = [0_u8];
+    let opened = nix::unistd::read(gate, &mut byte);
+    // SAFETY: system calls with pointers to live, NUL-terminated lists.
+    unsafe {
+        if opened != Ok(1) {
+            // The recorder is gone.
+            libc::_exit(125);
+        }
+        // Rust's start-up ignores it; a command expects the default.
+        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        libc::execve(path.as_ptr(), argv.as_ptr(), envp.as_ptr());
+        if nix::errno::Errno::last_raw() == libc::ENOEXEC {
+            libc::execve(SHELL.as_ptr(), shell_argv.as_ptr(), envp.as_ptr());
+        }
+        let errno = nix::errno::Errno::last_raw().to_ne_bytes();
+        libc::write(failure.as_raw_fd(), errno.as_ptr().cast(), errno.len());
+        libc::_exit(127)
+    }
+}
+
+/// The forked child.
+pub(super) struct Child {
+    pub(super) pid: Pid,
+    gate: OwnedFd,
+    failure: OwnedFd,
+    path: CString,
+}
+
+impl Child {
+    /// Lets the child execute the command; returns when it has.
+    pub(super) fn release(self) -> Result<Pid, RecordError> {
+        let mut gate = std::fs::File::from(self.gate);
+        let mut failure = std::fs::File::from(self.failure);
+        gate.write_all(b"x")
+            .map_err(|error| RecordError::system("cannot start the command", error))?;
+        drop(gate);
+        let mut errno = [0_u8; 4];
+        // End of file: exec closed the pipe, so the command runs.
+        match failure.read_exact(&mut errno) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(self.pid),
+            Err(error) => Err(RecordError::system(
+                "cannot learn whether the command runs",
+                error,
+            )),
+            Ok(()) => {
+                let path = PathBuf::from(OsStr::from_bytes(self.path.as_bytes()));
+                let source = io::Error::from_raw_os_error(i32::from_ne_bytes(errno));
+                // The child leaves by itself; its status says nothing more than this error.
+                let _reaped = nix::sys::wait::waitpid(self.pid, None);
+                Err(LaunchError::NotExecutable { path, source }.into())
+            }
+        }
+    }
+}
+
+fn c_string(text: &OsStr) -> Result<CString, LaunchError> {
+    CString::new(text.as_bytes()).map_err(|_nul| LaunchError::Nul)
+}
+
+/// Finds a program as execvp does: a name with a slash is a path, another is looked for in each
+/// folder of `PATH`; a file there that may not be run is remembered for the message.
+fn look_up(name: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, LaunchError> {
+    let not_found = || LaunchError::NotFound(PathBuf::from(name));
+    if name.is_empty() {
+        return Err(not_found());
+    }
+    if name.as_bytes().contains(&b'/') {
+        let file = PathBuf::from(name);
+        return check(&file)
+            .map(|()| file.clone())
+            .map_err(|source| match source.kind() {
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => not_found(),
+                _ => LaunchError::NotExecutable { path: file, source },
+            });
+    }
+    let default = OsStr::new("/usr/local/bin:/usr/bin:/bin");
+    let mut refused = None;
+    for folder in std::env::split_paths(path.unwrap_or(default)) {
+        let folder = if folder.as_os_str().is_empty() {
+            PathBuf::from(".")
+        } else {
+            folder
+        };
+        let file = folder.join(name);
+        match check(&file) {
+            Ok(()) => return Ok(file),
+            Err(source) if source.kind() == io::ErrorKind::PermissionDenied => {
+                refused.get_or_insert(LaunchError::NotExecutable { path: file, source });
+            }
+            Err(_) => {}
+        }
+    }
+    Err(refused.unwrap_or_else(not_found))
+}
+
+/// Whether a file can be executed.
+fn check(file: &Path) -> io::Result<()> {
+    if file.metadata()?.is_dir() {
+        return Err(io::Error::from_raw_os_error(libc::EACCES));
+    }
+    access(file, AccessFlags::X_OK).map_err(io::Error::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn file(folder: &Path, name: &str, mode: u32) {
+        let path = folder.join(name);
+        std::fs::write(&path, "").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn the_first_executable_file_in_path_is_taken() {
+        let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        file(first.path(), "tool", 0o644);
+        file(second.path(), "tool", 0o755);
+        let path = std::env::join_paths([first.path(), second.path()]).unwrap();
+        assert_eq!(
+            look_up(OsStr::new("tool"), Some(&path)).unwrap(),
+            second.path().join("tool")
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_run_is_told_apart_from_what_is_not_there() {
+        let folder = tempfile::tempdir().unwrap();
+        file(folder.path(), "notes", 0o644);
+        std::fs::create_dir(folder.path().join("sub")).unwrap();
+        let path = folder.path().as_os_str();
+        for name in ["notes", "sub"] {
+            let by_name = look_up(OsStr::new(name), Some(path));
+            assert!(
+                matches!(by_name, Err(LaunchError::NotExecutable { .. })),
+                "{name}"
+            );
+            let by_path = look_up(folder.path().join(name).as_os_str(), None);
+            assert!(
+                matches!(by_path, Err(LaunchError::NotExecutable { .. })),
+                "{name} by path"
+            );
+        }
+        for name in ["", "nothing", "./nothing", "notes/below"] {
+            let result = look_up(OsStr::new(name), Some(path));
+            assert!(matches!(result, Err(LaunchError::NotFound(_))), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn messages_are_one_plain_line() {
+        let error = LaunchError::NotExecutable {
+            path: "x".into(),
+            source: io::Error::from_raw_os_error(libc::EACCES),
+        };
+        assert_eq!(error.to_string(), "cannot run x: permission denied");
+        assert_eq!(
+            LaunchError::NotFound("y".into()).to_string(),
+            "y: command not found"
+        );
+    }
+}

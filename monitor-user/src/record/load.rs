@@ -1,0 +1,282 @@
+//! Loads the BPF programs and attaches them.
+
+use std::{io, path::Path};
+
+use aya::{
+    Btf as LoaderBtf, Ebpf, EbpfLoader, include_bytes_aligned,
+    maps::{HashMap, MapData, PerCpuArray, RingBuf},
+    programs::{BtfTracePoint, ProgramError},
+};
+use aya_log::EbpfLogger;
+use log::Log;
+use monitor_ebpf::abi::{Config, TrackedProcess};
+use thiserror::Error;
+use zerocopy::{FromBytes, IntoBytes};
+
+use super::hooks::{HOOKS, layout, rss_bound};
+use crate::host::{
+    btf::{Btf, BtfError},
+    facts,
+};
+
+const BTF: &str = "/sys/kernel/btf/vmlinux";
+
+static OBJECT: &[u8] = include_bytes_aligned!(concat!(env!("OUT_DIR"), "/rtrace-bpf"));
+
+/// Why the kernel side couldn't be put in place.
+#[derive(Debug, Error)]
+pub enum LoadError {
+    /// The kernel's types.
+    #[error("this kernel doesn't tell its types (CONFIG_DEBUG_INFO_BTF): {0}")]
+    Btf(#[from] BtfError),
+    /// Something that recording can't do without.
+    #[error("this kernel can't be recorded: {0}")]
+    Unsupported(String),
+    /// Not allowed.
+    #[error("loading BPF programs needs root: run `sudo rtrace record -- COMMAND`")]
+    NotPermitted,
+    /// The loader refused the object.
+    #[error("cannot load the BPF programs: {0}")]
+    Object(String),
+    /// The kernel refused a program.
+    #[error("cannot load the BPF program for {hook}: {reason}")]
+    Program {
+        /// The hook.
+        hook: &'static str,
+        /// What the loader said, with the verifier's last words.
+        reason: String,
+    },
+}
+
+/// How to load.
+pub(super) struct LoadOptions<'a> {
+    /// Size of the ring buffer, bytes: a power of two and at least a page.
+    pub(super) buffer_bytes: u32,
+    /// Step at which a memory record is due, bytes.
+    pub(super) step_bytes: u64,
+    /// Hooks to leave out, for tests.
+    pub(super) without: &'a [String],
+    /// Level of the programs' own messages: 0 none, 5 all.
+    pub(super) debug: bool,
+}
+
+/// The attached kernel side. Dropping it detaches the programs.
+pub(super) struct Loaded {
+    ebpf: Ebpf,
+    /// Hooks that aren't attached.
+    pub(super) missing: Vec<String>,
+    /// How far an RSS counter may be from the truth, bytes.
+    pub(super) rss_bound_bytes: u64,
+}
+
+/// A map that this object always has.
+const NO_MAP: &str = "the object has no such map";
+
+impl Loaded {
+    /// Loads and attaches everything that the kernel has.
+    pub(super) fn new(options: &LoadOptions<'_>) -> Result<Self, LoadError> {
+        let btf = Btf::read(Path::new(BTF))?;
+        let layout = layout(&btf).map_err(LoadError::Unsupported)?;
+        let cpus = facts::online_cpus();
+        let ring = u64::from(options.buffer_bytes);
+        let config = Config {
+            epoch_ns: facts::boot_ns(),
+            ring_bytes: ring,
+            wake_bytes: ring / 2,
+            memory_limit_bytes: ring - ring / 4,
+            step_pages: (options.step_bytes / facts::page_size()).max(1),
+            cpu_bits: u32::BITS - cpus.saturating_sub(1).leading_zeros(),
+            reserved: 0,
+        };
+        let log_level = if options.debug { 5_u8 } else { 0 };
+        let types =
+            LoaderBtf::from_sys_fs().map_err(|error| LoadError::Object(error.to_string()))?;
+        let mut ebpf = EbpfLoader::new()
+            .btf(None)
+            .override_global("LAYOUT", layout.as_bytes(), true)
+            .override_global("CONFIG", config.as_bytes(), true)
+            .override_global("AYA_LOG_LEVEL", &log_level, false)
+            .map_max_entries("EVENTS", options.buffer_bytes)
+            .load(OBJECT)
+            .map_err(|error| {
+                not_permitted(&error).unwrap_or_else(|| LoadError::Object(chain(&error)))
+            })?;
+        let mut missing = Vec::new();
+        for hook in HOOKS {
+            let is_there = btf.has_tracepoint(hook.name);
+            if !is_there && hook.is_required {
+                return Err(LoadError::Unsupported(format!(
+                    "it has no tracepoint {}",
+                    hook.name
+                )));
+            }
+            if !is_there || options.without.iter().any(|name| name == hook.name) {
+                missing.push(hook.name.to_owned());
+                continue;
+            }
+            attach(&mut ebpf, hook.name, &types)?;
+        }
+        let rss_bound_bytes = rss_bound(&btf, cpus, facts::page_size());
+        Ok(Self {
+            ebpf,
+            missing,
+            rss_bound_bytes,
+        })
+    }
+
+    /// The ring buffer; can be taken once.
+    pub(super) fn take_ring(&mut self) -> Result<RingBuf<MapData>, LoadError> {
+        let map = self
+            .ebpf
+            .take_map("EVENTS")
+            .ok_or_else(|| LoadError::Object(NO_MAP.into()))?;
+        RingBuf::try_from(map).map_err(|error| LoadError::Object(error.to_string()))
+    }
+
+    /// Enters the process that will execute the command.
+    pub(super) fn track_root(&mut self, pid: u32) -> Result<(), LoadError> {
+        let root = TrackedProcess {
+            flags: TrackedProcess::PENDING,
+            clone_flags: u64::MAX,
+            ..TrackedProcess::default()
+        };
+        let bytes: [u8; size_of::<TrackedProcess>()] = zerocopy::transmute!(root);
+        let map = self
+            .ebpf
+            .map_mut("PROCESSES")
+            .ok_or_else(|| LoadError::Object(NO_MAP.into()))?;
+        let mut map: HashMap<_, u32, [u8; size_of::<TrackedProcess>()]> = map
+            .try_into()
+            .map_err(|error: aya::maps::MapError| LoadError::Object(error.to_string()))?;
+        map.insert(pid, bytes, 0)
+            .map_err(|error| LoadError::Object(chain(&error)))
+    }
+
+    /// Processes that are traced now, the dead that haven't been freed included.
+    pub(super) fn tracked(&self) -> Vec<(u32, TrackedProcess)> {
+        let Some(map) = self.ebpf.map("PROCESSES") else {
+            return Vec::new();
+        };
+        let Ok(map) = HashMap::<_, u32, [u8; size_of::<TrackedProcess>()]>::try_from(map) else {
+            return Vec::new();
+        };
+        // An entry that goes away meanwhile is no error: it isn't there any more.
+        map.iter()
+            .filter_map(Result::ok)
+            .filter_map(|(pid, bytes)| Some((pid, TrackedProcess::read_from_bytes(&bytes).ok()?)))
+            .collect()
+    }
+
+    /// A per-CPU counter array, summed over the CPUs.
+    pub(super) fn counters(&self, map: &str) -> Vec<u64> {
+        let Some(Ok(counters)) = self.ebpf.map(map).map(PerCpuArray::<_, u64>::try_from) else {
+            return Vec::new();
+        };
+        (0..counters.len())
+            .map(|index| {
+                counters
+                    .get(&index, 0)
+                    .map_or(0, |values| values.iter().sum())
+            })
+            .collect()
+    }
+
+    /// Runs that the kernel skipped since the program was running on that CPU already, by program.
+    /// Read from the descriptors' `/proc` entries, which needs no privilege; kernels before 5.12
+    /// don't tell.
+    pub(super) fn recursion_misses(&self) -> Vec<(String, u64)> {
+        use std::os::fd::{AsFd, AsRawFd};
+        let count = |fd: i32| {
+            let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{fd}")).ok()?;
+            text.lines()
+                .find_map(|line| line.strip_prefix("recursion_misses:"))?
+                .trim()
+                .parse()
+                .ok()
+        };
+        self.ebpf
+            .programs()
+            .filter_map(|(name, program)| {
+                Some((
+                    name.to_owned(),
+                    count(program.fd().ok()?.as_fd().as_raw_fd())?,
+                ))
+            })
+            .collect()
+    }
+
+    /// Begins to read the programs' own messages, for stderr.
+    pub(super) fn start_log(&mut self) -> Result<EbpfLogger<StderrLog>, LoadError> {
+        EbpfLogger::init_with_logger(&mut self.ebpf, StderrLog)
+            .map_err(|error| LoadError::Object(chain(&error)))
+    }
+}
+
+/// Prints messages of BPF programs as they come.
+pub(super) struct StderrLog;
+
+impl Log for StderrLog {
+    fn enabled(&self, _: &log::Metadata<'_>) -> bool {
+        true
+    }
+
+    #[expect(
+        clippy::print_stderr,
+        reason = "these messages are asked for with --debug-bpf"
+    )]
+    fn log(&self, record: &log::Record<'_>) {
+        eprintln!("rtrace bpf: {}", record.args());
+    }
+
+    fn flush(&self) {}
+}
+
+fn attach(ebpf: &mut Ebpf, hook: &'static str, types: &LoaderBtf) -> Result<(), LoadError> {
+    let refused = |error: &ProgramError| {
+        not_permitted(error).unwrap_or_else(|| LoadError::Program {
+            hook,
+            reason: chain(error),
+        })
+    };
+    let program = ebpf
+        .program_mut(hook)
+        .ok_or_else(|| LoadError::Object(format!("the object has no program {hook}")))?;
+    let program: &mut BtfTracePoint = program
+        .try_into()
+        .map_err(|error: ProgramError| refused(&error))?;
+    program.load(hook, types).map_err(|error| refused(&error))?;
+    program.attach().map_err(|error| refused(&error))?;
+    Ok(())
+}
+
+/// Whether the cause is that the caller isn't allowed to.
+fn not_permitted(error: &(dyn std::error::Error + 'static)) -> Option<LoadError> {
+    let mut cause = Some(error);
+    while let Some(current) = cause {
+        if let Some(io) = current.downcast_ref::<io::Error>()
+            && io.raw_os_error() == Some(nix::libc::EPERM)
+            && !nix::unistd::geteuid().is_root()
+        {
+            return Some(LoadError::NotPermitted);
+        }
+        cause = current.source();
+    }
+    None
+}
+
+/// An error with its causes. The verifier's log is long: its last lines tell why.
+fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(current) = cause {
+        text = format!("{text}: {current}");
+        cause = current.source();
+    }
+    let lines: Vec<&str> = text.lines().collect();
+    if lines.len() <= 24 {
+        return text;
+    }
+    [&lines[..2], &["..."], &lines[lines.len() - 20..]]
+        .concat()
+        .join("\n")
+}

@@ -1,0 +1,44 @@
+//! Recording: loads the kernel side, starts the command, hands decoded events to sinks.
+
+mod collect;
+mod hooks;
+mod launch;
+mod load;
+mod losses;
+mod sorter;
+mod survivors;
+
+pub use collect::{Options, Outcome, Sink, record};
+pub use hooks::{HOOKS, Hook};
+pub use launch::{Command, LaunchError};
+pub use load::LoadError;
+
+use thiserror::Error;
+
+/// Why nothing could be recorded. Nothing was written then.
+#[derive(Debug, Error)]
+pub enum RecordError {
+    /// The kernel side couldn't be put in place.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The command couldn't be started.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    /// Something on the way failed.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+impl RecordError {
+    fn system(what: &'static str, source: impl Into<std::io::Error>) -> Self {
+        Self::System {
+            what,
+            source: source.into(),
+        }
+    }
+}
