@@ -1,1 +1,160 @@
+//! Records as the kernel side lays them out.
 
+use monitor_ebpf::abi::{ArgsRecord, ExecRecord, ExitRecord, ForkRecord, Header, Kind, Memory, MemoryRecord};
+use zerocopy::IntoBytes;
+
+use super::*;
+use crate::event::{Exec, What};
+
+const PAGE: u64 = 4096;
+
+fn header(kind: u16, pid: u32, time_ns: u64) -> Header {
+    Header { time_ns, start_ns: 7, pid, tid: pid, kind, cpu: 1, len: 0 }
+}
+
+fn exec_record(pid: u32, time_ns: u64, filename: &[u8], total: usize, first: &[u8]) -> Vec<u8> {
+    let record = ExecRecord {
+        header: header(Kind::EXEC, pid, time_ns),
+        mm: 5,
+        args_total: u32::try_from(total).unwrap(),
+        filename_len: u32::try_from(filename.len()).unwrap(),
+        args_len: u32::try_from(first.len()).unwrap(),
+        comm: *b"name\0garbage....",
+        ..ExecRecord::default()
+    };
+    [record.as_bytes(), filename, first].concat()
+}
+
+fn args_record(pid: u32, time_ns: u64, offset: usize, bytes: &[u8]) -> Vec<u8> {
+    let record = ArgsRecord {
+        header: header(Kind::ARGS, pid, time_ns),
+        offset: u32::try_from(offset).unwrap(),
+        args_len: u32::try_from(bytes.len()).unwrap(),
+    };
+    [record.as_bytes(), bytes].concat()
+}
+
+fn decode_all(records: &[Vec<u8>]) -> (Vec<Event>, u64) {
+    let (mut decoder, mut events) = (Decoder::new(PAGE), Vec::new());
+    for record in records {
+        decoder.push(record, |event| events.push(event));
+    }
+    decoder.finish(|event| events.push(event));
+    (events, decoder.malformed())
+}
+
+fn exec_of(event: &Event) -> &Exec {
+    match &event.what {
+        What::Exec(exec) => exec,
+        other => panic!("not an exec: {other:?}"),
+    }
+}
+
+#[test]
+fn pages_become_bytes_and_what_is_below_zero_is_nothing() {
+    let record = MemoryRecord {
+        header: header(Kind::MEMORY, 0, 3),
+        mm: 9,
+        now: Memory { rss: [1, 2, 3, -4], total_vm: 10 },
+    };
+    let (events, malformed) = decode_all(&[record.as_bytes().to_vec()]);
+    assert_eq!(malformed, 0);
+    assert_eq!(events[0].subject, None);
+    let What::Memory { mm: 9, now } = events[0].what else { panic!("{events:?}") };
+    assert_eq!((now.file, now.anon, now.swap, now.shmem, now.vms), (PAGE, 2 * PAGE, 3 * PAGE, 0, 10 * PAGE));
+    assert_eq!(now.rss(), 3 * PAGE);
+}
+
+#[test]
+fn what_the_kernel_does_not_know_is_none() {
+    let record = ForkRecord { header: header(Kind::FORK, 5, 1), clone_flags: u64::MAX, ..ForkRecord::default() };
+    let (events, _) = decode_all(&[record.as_bytes().to_vec()]);
+    let What::Fork(fork) = &events[0].what else { panic!("{events:?}") };
+    assert_eq!((fork.clone_flags, fork.creator, fork.creator_threads, fork.mm), (None, None, None, None));
+}
+
+#[test]
+fn arguments_keep_their_bytes_and_their_empty_ones() {
+    let list = b"a\0\0\xff\xfe\0last\0";
+    let (events, _) = decode_all(&[exec_record(5, 1, b"/bin/a", list.len(), list)]);
+    let exec = exec_of(&events[0]);
+    assert_eq!(exec.filename, b"/bin/a");
+    assert_eq!(exec.comm, b"name");
+    assert_eq!(exec.argv, [b"a".to_vec(), b"".to_vec(), b"\xff\xfe".to_vec(), b"last".to_vec()]);
+    assert!(!exec.argv_truncated);
+    let (events, _) = decode_all(&[exec_record(5, 1, b"/bin/a", 1, b"\0")]);
+    assert_eq!(exec_of(&events[0]).argv, [b"".to_vec()], "one empty argument");
+    let (events, _) = decode_all(&[exec_record(5, 1, b"/bin/a", 0, b"")]);
+    assert!(exec_of(&events[0]).argv.is_empty(), "none at all");
+}
+
+#[test]
+fn long_arguments_come_in_pieces_that_other_records_may_part() {
+    let list: Vec<u8> = (0..30_000_u32).map(|n| if n % 100 == 99 { 0 } else { b'x' }).collect();
+    let other = ExitRecord { header: header(Kind::EXIT, 99, 2), ..ExitRecord::default() };
+    let (events, malformed) = decode_all(&[
+        exec_record(5, 1, b"/bin/a", list.len(), &list[..8192]),
+        other.as_bytes().to_vec(),
+        args_record(5, 1, 8192, &list[8192..24_576]),
+        exec_record(6, 1, b"/bin/b", 2, b"b\0"),
+        args_record(5, 1, 24_576, &list[24_576..]),
+    ]);
+    assert_eq!(malformed, 0);
+    assert_eq!(events.len(), 3);
+    let long = exec_of(events.iter().find(|event| event.subject.unwrap().process.pid == 5).unwrap());
+    assert_eq!(long.argv.len(), 300);
+    assert_eq!(long.argv_bytes, 30_000);
+    assert!(!long.argv_truncated);
+}
+
+#[test]
+fn a_lost_piece_cuts_the_list_and_says_so() {
+    let list = vec![b'y'; 40_000];
+    let first = || exec_record(5, 1, b"/bin/a", list.len(), &list[..8192]);
+    let exit = ExitRecord { header: header(Kind::EXIT, 5, 9), ..ExitRecord::default() }.as_bytes().to_vec();
+    let next = || exec_record(5, 4, b"/bin/b", 2, b"b\0");
+    let gap = args_record(5, 1, 24_576, &list[24_576..]);
+    for (what, records) in [
+        ("end of recording", vec![first()]),
+        ("gap", vec![first(), gap]),
+        ("exit", vec![first(), exit]),
+        ("next exec", vec![first(), next()]),
+    ] {
+        let (events, _) = decode_all(&records);
+        let exec = exec_of(&events[0]);
+        assert!(exec.argv_truncated, "{what}");
+        assert_eq!(exec.argv[0].len(), 8192, "{what}");
+        assert_eq!(exec.argv_bytes, 40_000, "{what}");
+    }
+}
+
+#[test]
+fn a_piece_of_another_exec_is_not_mixed_in() {
+    let (events, _) = decode_all(&[
+        exec_record(5, 10, b"/bin/a", 40_000, &[b'y'; 8192]),
+        args_record(5, 3, 8192, b"from an earlier exec whose record was lost"),
+    ]);
+    assert_eq!(exec_of(&events[0]).argv[0].len(), 8192);
+}
+
+#[test]
+fn nothing_that_a_buffer_may_hold_makes_it_panic() {
+    let whole = [
+        exec_record(5, 1, b"/bin/a", 40_000, &[b'y'; 300]),
+        args_record(5, 1, 300, b"more"),
+        ForkRecord { header: header(Kind::FORK, 5, 1), ..ForkRecord::default() }.as_bytes().to_vec(),
+    ];
+    for record in &whole {
+        for length in 0..record.len() {
+            let (events, malformed) = decode_all(&[record[..length].to_vec()]);
+            assert!(events.len() + usize::try_from(malformed).unwrap() <= 1);
+        }
+        for place in 24..record.len().min(160) {
+            let mut broken = record.clone();
+            broken[place] ^= 0xff;
+            let (_, _) = decode_all(&[broken.clone(), broken]);
+        }
+    }
+    let unknown = Header { kind: 4242, ..header(0, 1, 1) };
+    assert_eq!(decode_all(&[unknown.as_bytes().to_vec()]), (vec![], 1));
+}

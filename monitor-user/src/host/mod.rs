@@ -2,3 +2,4 @@
 
 pub mod btf;
 pub mod facts;
+pub mod user;

@@ -33,7 +33,7 @@ use super::{
 use crate::{
     decode::Decoder,
     event::{Event, Recording, What},
-    host::facts,
+    host::{facts, user::Invoker},
     units::ProcessKey,
 };
 
@@ -59,6 +59,8 @@ pub struct Options {
     pub without: Vec<String>,
     /// Print messages of the BPF programs.
     pub debug: bool,
+    /// The user behind sudo, as whom the command runs; `None`: as whoever runs rtrace.
+    pub invoker: Option<Invoker>,
 }
 
 /// Takes events in order. Runs in a thread of its own.
@@ -96,7 +98,7 @@ pub fn record<S: Sink + 'static>(
     options: &Options,
     make_sink: impl FnOnce(&Recording) -> S,
 ) -> Result<Outcome<S>, RecordError> {
-    let command = Command::find(words)?;
+    let command = Command::find(words, options.invoker.as_ref())?;
     let buffer_bytes = ring_size(options.buffer_bytes);
     let mut loaded = Loaded::new(&LoadOptions {
         buffer_bytes,

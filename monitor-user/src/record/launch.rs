@@ -15,13 +15,17 @@ use std::{
 };
 
 use nix::{
+    errno::Errno,
     fcntl::OFlag,
     libc,
-    unistd::{AccessFlags, ForkResult, Pid, access, fork, pipe2},
+    unistd::{
+        AccessFlags, ForkResult, Gid, Pid, Uid, access, fork, pipe2, setgid, setgroups, setuid,
+    },
 };
 use thiserror::Error;
 
 use super::RecordError;
+use crate::host::user::{Invoker, entry};
 
 const SHELL: &std::ffi::CStr = c"/bin/sh";
 
@@ -56,6 +60,7 @@ fn plain(error: &io::Error) -> String {
 /// A command whose program has been found.
 pub struct Command {
     path: CString,
+    identity: Option<Identity>,
     argv: Vec<CString>,
     envp: Vec<CString>,
     /// For a file that is neither a program nor has an interpreter line: what a shell would do.
@@ -77,11 +82,11 @@ impl Command {
             .iter()
             .map(|word| c_string(word))
             .collect::<Result<Vec<_>, _>>()?;
-        let envp = std::env::vars_os()
-            .map(|(name, value)| {
-                c_string(&[name.as_os_str(), value.as_os_str()].join(OsStr::new("=")))
-            })
+        let envp = environment
+            .iter()
+            .map(|(name, value)| c_string(&entry(name, value)))
             .collect::<Result<Vec<_>, _>>()?;
+        let identity = invoker.map(Identity::new);
         let shell_argv = [SHELL.to_owned(), path.clone()]
             .into_iter()
             .chain(argv.iter().skip(1).cloned())
@@ -108,11 +113,13 @@ impl Command {
                 .chain([std::ptr::null()])
                 .collect()
         };
-        let (argv, envp, shell_argv) = (
-            pointers(&self.argv),
-            pointers(&self.envp),
-            pointers(&self.shell_argv),
-        );
+        let plan = Plan {
+            path: &self.path,
+            argv: pointers(&self.argv),
+            envp: pointers(&self.envp),
+            shell_argv: pointers(&self.shell_argv),
+            identity: self.identity.as_ref(),
+        };
         // SAFETY: there is one thread, and the child only makes system calls.
         #[expect(
             unsafe_code,
@@ -129,49 +136,83 @@ impl Command {
             }),
             ForkResult::Child => {
                 drop((gate_write, failure_read));
-                become_command(
-                    &self.path,
-                    &argv,
-                    &envp,
-                    &shell_argv,
-                    &gate_read,
-                    &failure_write,
-                )
+                plan.become_command(&gate_read, &failure_write)
             }
         }
     }
 }
 
-/// The child's way to the command: wait, exec, report a failure, leave.
-#[expect(
-    unsafe_code,
-    reason = "exec with argument lists that were laid out before the fork"
-)]
-fn become_command(
-    path: &CString,
-    argv: &[*const libc::c_char],
-    envp: &[*const libc::c_char],
-    shell_argv: &[*const libc::c_char],
-    gate: &OwnedFd,
-    failure: &OwnedFd,
-) -> ! {
-    let mut byte = [0_u8];
-    let opened = nix::unistd::read(gate, &mut byte);
-    // SAFETY: system calls with pointers to live, NUL-terminated lists.
-    unsafe {
-        if opened != Ok(1) {
-            // The recorder is gone.
-            libc::_exit(125);
+/// Whom the command runs as.
+struct Identity {
+    uid: Uid,
+    gid: Gid,
+    groups: Vec<Gid>,
+}
+
+impl Identity {
+    fn new(invoker: &Invoker) -> Self {
+        Self {
+            uid: invoker.uid,
+            gid: invoker.gid,
+            groups: invoker.groups.clone(),
         }
-        // Rust's start-up ignores it; a command expects the default.
-        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
-        libc::execve(path.as_ptr(), argv.as_ptr(), envp.as_ptr());
-        if nix::errno::Errno::last_raw() == libc::ENOEXEC {
-            libc::execve(SHELL.as_ptr(), shell_argv.as_ptr(), envp.as_ptr());
+    }
+
+    /// Gives root up for good. In this order: without root, groups can't be set any more.
+    fn take(&self) -> nix::Result<()> {
+        setgroups(&self.groups)?;
+        setgid(self.gid)?;
+        setuid(self.uid)
+    }
+}
+
+/// What exec gets, laid out before the fork.
+struct Plan<'a> {
+    path: &'a CString,
+    argv: Vec<*const libc::c_char>,
+    envp: Vec<*const libc::c_char>,
+    shell_argv: Vec<*const libc::c_char>,
+    identity: Option<&'a Identity>,
+}
+
+impl Plan<'_> {
+    /// The child's way to the command: wait, exec, report a failure, leave.
+    #[expect(
+        unsafe_code,
+        reason = "exec with argument lists that were laid out before the fork"
+    )]
+    fn become_command(&self, gate: &OwnedFd, failure: &OwnedFd) -> ! {
+        let mut byte = [0_u8];
+        let opened = nix::unistd::read(gate, &mut byte);
+        // SAFETY: system calls with pointers to live, NUL-terminated lists.
+        unsafe {
+            if opened != Ok(1) {
+                // The recorder is gone.
+                libc::_exit(125);
+            }
+            let errno = self.try_exec() as i32;
+            let bytes = errno.to_ne_bytes();
+            libc::write(failure.as_raw_fd(), bytes.as_ptr().cast(), bytes.len());
+            libc::_exit(127)
         }
-        let errno = nix::errno::Errno::last_raw().to_ne_bytes();
-        libc::write(failure.as_raw_fd(), errno.as_ptr().cast(), errno.len());
-        libc::_exit(127)
+    }
+
+    /// Returns only if that isn't possible.
+    #[expect(unsafe_code, reason = "see become_command")]
+    fn try_exec(&self) -> Errno {
+        if let Some(Err(error)) = self.identity.map(Identity::take) {
+            return error;
+        }
+        // SAFETY: system calls with pointers to live, NUL-terminated lists.
+        unsafe {
+            // Rust's start-up ignores it; a command expects the default.
+            libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+            libc::execve(self.path.as_ptr(), self.argv.as_ptr(), self.envp.as_ptr());
+            if Errno::last() == Errno::ENOEXEC {
+                libc::execve(SHELL.as_ptr(), self.shell_argv.as_ptr(), self.envp.as_ptr());
+            }
+        }
+        Errno::last()
     }
 }
 
