@@ -1,6 +1,8 @@
 //! Records as the kernel side lays them out.
 
-use monitor_ebpf::abi::{ArgsRecord, ExecRecord, ExitRecord, ForkRecord, Header, Kind, Memory, MemoryRecord};
+use monitor_ebpf::abi::{
+    ArgsRecord, ExecRecord, ExitRecord, ForkRecord, Header, Kind, Memory, MemoryRecord,
+};
 use zerocopy::IntoBytes;
 
 use super::*;
@@ -9,7 +11,15 @@ use crate::event::{Exec, What};
 const PAGE: u64 = 4096;
 
 fn header(kind: u16, pid: u32, time_ns: u64) -> Header {
-    Header { time_ns, start_ns: 7, pid, tid: pid, kind, cpu: 1, len: 0 }
+    Header {
+        time_ns,
+        start_ns: 7,
+        pid,
+        tid: pid,
+        kind,
+        cpu: 1,
+        len: 0,
+    }
 }
 
 fn exec_record(pid: u32, time_ns: u64, filename: &[u8], total: usize, first: &[u8]) -> Vec<u8> {
@@ -55,22 +65,44 @@ fn pages_become_bytes_and_what_is_below_zero_is_nothing() {
     let record = MemoryRecord {
         header: header(Kind::MEMORY, 0, 3),
         mm: 9,
-        now: Memory { rss: [1, 2, 3, -4], total_vm: 10 },
+        now: Memory {
+            rss: [1, 2, 3, -4],
+            total_vm: 10,
+        },
     };
     let (events, malformed) = decode_all(&[record.as_bytes().to_vec()]);
     assert_eq!(malformed, 0);
     assert_eq!(events[0].subject, None);
-    let What::Memory { mm: 9, now } = events[0].what else { panic!("{events:?}") };
-    assert_eq!((now.file, now.anon, now.swap, now.shmem, now.vms), (PAGE, 2 * PAGE, 3 * PAGE, 0, 10 * PAGE));
+    let What::Memory { mm: 9, now } = events[0].what else {
+        panic!("{events:?}")
+    };
+    assert_eq!(
+        (now.file, now.anon, now.swap, now.shmem, now.vms),
+        (PAGE, 2 * PAGE, 3 * PAGE, 0, 10 * PAGE)
+    );
     assert_eq!(now.rss(), 3 * PAGE);
 }
 
 #[test]
 fn what_the_kernel_does_not_know_is_none() {
-    let record = ForkRecord { header: header(Kind::FORK, 5, 1), clone_flags: u64::MAX, ..ForkRecord::default() };
+    let record = ForkRecord {
+        header: header(Kind::FORK, 5, 1),
+        clone_flags: u64::MAX,
+        ..ForkRecord::default()
+    };
     let (events, _) = decode_all(&[record.as_bytes().to_vec()]);
-    let What::Fork(fork) = &events[0].what else { panic!("{events:?}") };
-    assert_eq!((fork.clone_flags, fork.creator, fork.creator_threads, fork.mm), (None, None, None, None));
+    let What::Fork(fork) = &events[0].what else {
+        panic!("{events:?}")
+    };
+    assert_eq!(
+        (
+            fork.clone_flags,
+            fork.creator,
+            fork.creator_threads,
+            fork.mm
+        ),
+        (None, None, None, None)
+    );
 }
 
 #[test]
@@ -80,18 +112,35 @@ fn arguments_keep_their_bytes_and_their_empty_ones() {
     let exec = exec_of(&events[0]);
     assert_eq!(exec.filename, b"/bin/a");
     assert_eq!(exec.comm, b"name");
-    assert_eq!(exec.argv, [b"a".to_vec(), b"".to_vec(), b"\xff\xfe".to_vec(), b"last".to_vec()]);
+    assert_eq!(
+        exec.argv,
+        [
+            b"a".to_vec(),
+            b"".to_vec(),
+            b"\xff\xfe".to_vec(),
+            b"last".to_vec()
+        ]
+    );
     assert!(!exec.argv_truncated);
     let (events, _) = decode_all(&[exec_record(5, 1, b"/bin/a", 1, b"\0")]);
-    assert_eq!(exec_of(&events[0]).argv, [b"".to_vec()], "one empty argument");
+    assert_eq!(
+        exec_of(&events[0]).argv,
+        [b"".to_vec()],
+        "one empty argument"
+    );
     let (events, _) = decode_all(&[exec_record(5, 1, b"/bin/a", 0, b"")]);
     assert!(exec_of(&events[0]).argv.is_empty(), "none at all");
 }
 
 #[test]
 fn long_arguments_come_in_pieces_that_other_records_may_part() {
-    let list: Vec<u8> = (0..30_000_u32).map(|n| if n % 100 == 99 { 0 } else { b'x' }).collect();
-    let other = ExitRecord { header: header(Kind::EXIT, 99, 2), ..ExitRecord::default() };
+    let list: Vec<u8> = (0..30_000_u32)
+        .map(|n| if n % 100 == 99 { 0 } else { b'x' })
+        .collect();
+    let other = ExitRecord {
+        header: header(Kind::EXIT, 99, 2),
+        ..ExitRecord::default()
+    };
     let (events, malformed) = decode_all(&[
         exec_record(5, 1, b"/bin/a", list.len(), &list[..8192]),
         other.as_bytes().to_vec(),
@@ -101,7 +150,12 @@ fn long_arguments_come_in_pieces_that_other_records_may_part() {
     ]);
     assert_eq!(malformed, 0);
     assert_eq!(events.len(), 3);
-    let long = exec_of(events.iter().find(|event| event.subject.unwrap().process.pid == 5).unwrap());
+    let long = exec_of(
+        events
+            .iter()
+            .find(|event| event.subject.unwrap().process.pid == 5)
+            .unwrap(),
+    );
     assert_eq!(long.argv.len(), 300);
     assert_eq!(long.argv_bytes, 30_000);
     assert!(!long.argv_truncated);
@@ -111,7 +165,12 @@ fn long_arguments_come_in_pieces_that_other_records_may_part() {
 fn a_lost_piece_cuts_the_list_and_says_so() {
     let list = vec![b'y'; 40_000];
     let first = || exec_record(5, 1, b"/bin/a", list.len(), &list[..8192]);
-    let exit = ExitRecord { header: header(Kind::EXIT, 5, 9), ..ExitRecord::default() }.as_bytes().to_vec();
+    let exit = ExitRecord {
+        header: header(Kind::EXIT, 5, 9),
+        ..ExitRecord::default()
+    }
+    .as_bytes()
+    .to_vec();
     let next = || exec_record(5, 4, b"/bin/b", 2, b"b\0");
     let gap = args_record(5, 1, 24_576, &list[24_576..]);
     for (what, records) in [
@@ -142,7 +201,12 @@ fn nothing_that_a_buffer_may_hold_makes_it_panic() {
     let whole = [
         exec_record(5, 1, b"/bin/a", 40_000, &[b'y'; 300]),
         args_record(5, 1, 300, b"more"),
-        ForkRecord { header: header(Kind::FORK, 5, 1), ..ForkRecord::default() }.as_bytes().to_vec(),
+        ForkRecord {
+            header: header(Kind::FORK, 5, 1),
+            ..ForkRecord::default()
+        }
+        .as_bytes()
+        .to_vec(),
     ];
     for record in &whole {
         for length in 0..record.len() {
@@ -155,6 +219,9 @@ fn nothing_that_a_buffer_may_hold_makes_it_panic() {
             let (_, _) = decode_all(&[broken.clone(), broken]);
         }
     }
-    let unknown = Header { kind: 4242, ..header(0, 1, 1) };
+    let unknown = Header {
+        kind: 4242,
+        ..header(0, 1, 1)
+    };
     assert_eq!(decode_all(&[unknown.as_bytes().to_vec()]), (vec![], 1));
 }

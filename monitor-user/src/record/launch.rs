@@ -68,15 +68,24 @@ pub struct Command {
 }
 
 impl Command {
-    /// Looks the program up in `PATH` as execvp does.
+    /// Looks the program up in `PATH` as execvp does. With an invoker, the command gets that user's
+    /// rights and environment, `PATH` included.
     ///
     /// # Errors
     /// If there is none, or none that may be run.
-    pub fn find(words: &[OsString]) -> Result<Self, LaunchError> {
+    pub fn find(words: &[OsString], invoker: Option<&Invoker>) -> Result<Self, LaunchError> {
+        let environment: Vec<(OsString, OsString)> = match invoker {
+            Some(invoker) => invoker.environment.clone(),
+            None => std::env::vars_os().collect(),
+        };
+        let search = environment
+            .iter()
+            .find(|(name, _)| name == "PATH")
+            .map(|(_, value)| value.as_os_str());
         let name = words
             .first()
             .ok_or_else(|| LaunchError::NotFound(PathBuf::new()))?;
-        let path = look_up(name, std::env::var_os("PATH").as_deref())?;
+        let path = look_up(name, search)?;
         let path = c_string(path.as_os_str())?;
         let argv = words
             .iter()
@@ -93,6 +102,7 @@ impl Command {
             .collect();
         Ok(Self {
             path,
+            identity,
             argv,
             envp,
             shell_argv,
