@@ -98,6 +98,8 @@ fn as_root(line: &str) -> anyhow::Result<Command> {
         words.insert(0, "sudo");
     }
     words.extend(line.split(' '));
+    // A machine that has just started may be installing its own updates.
+    words.extend(["-o", "DPkg::Lock::Timeout=300"]);
     let mut command = Command::new(words[0]);
     command.args(&words[1..]);
     Ok(command)

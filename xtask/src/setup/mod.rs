@@ -36,8 +36,8 @@ pub(crate) fn toolchain(workspace: &Workspace) -> anyhow::Result<()> {
     output::note(&format!("xtask: BPF toolchain: {toolchain}"));
     let linker = linker::installed(workspace, &toolchain)?;
     output::note(&format!("xtask: BPF linker: {}", linker.display()));
-    record::write(workspace, &toolchain, &linker)?;
     fetch::packages(workspace, &toolchain)?;
+    record::write(workspace, &toolchain, &linker)?;
     output::note("xtask: set-up is done; building needs no network from here on");
     Ok(())
 }

@@ -70,12 +70,16 @@ pub(super) fn write(
 }
 
 fn relied_on(toolchain: &Toolchain, linker: &Path) -> Vec<PathBuf> {
-    let (Llvm::System(llvm) | Llvm::Own(llvm)) = &toolchain.llvm;
+    let llvm = match &toolchain.llvm {
+        Llvm::System(folder) => folder.join("lib/libLLVM.so"),
+        Llvm::Own(libraries) => libraries.clone(),
+    };
     vec![
         toolchain.cargo.clone(),
         toolchain.rustc.clone(),
+        toolchain.source.clone(),
         linker.to_owned(),
-        llvm.clone(),
+        llvm,
     ]
 }
 

@@ -55,6 +55,8 @@ pub(super) struct Toolchain {
     pub(super) version: Version,
     pub(super) llvm_version: Version,
     pub(super) llvm: Llvm,
+    /// A file of the library source that fits the compiler.
+    pub(super) source: PathBuf,
 }
 
 impl Toolchain {
@@ -104,6 +106,7 @@ impl Toolchain {
             version,
             llvm_version,
             llvm,
+            source,
         })
     }
 

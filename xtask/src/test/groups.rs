@@ -1,6 +1,6 @@
 //! The groups that need neither root nor a trace.
 
-use std::{path::Path, process::Command};
+use std::process::{Command, ExitCode};
 
 use super::{Options, Outcome, stream};
 use crate::{build, layers, output, process, workspace::Workspace};
@@ -43,7 +43,7 @@ pub(super) fn docs(workspace: &Workspace) -> Outcome {
 
 pub(super) fn layers(workspace: &Workspace) -> anyhow::Result<Outcome> {
     let code = layers::command(&workspace.root.join("monitor-user/src"))?;
-    Ok(Outcome::one(code == std::process::ExitCode::SUCCESS))
+    Ok(Outcome::one(code == ExitCode::SUCCESS))
 }
 
 pub(super) fn unit(workspace: &Workspace, options: &Options) -> anyhow::Result<Outcome> {
@@ -75,8 +75,9 @@ fn one(command: &mut Command) -> Outcome {
 
 /// A reason not to run, if this cargo doesn't have the subcommand.
 fn lacks(workspace: &Workspace, subcommand: &str) -> Option<Outcome> {
-    let beside = |folder: &Path| process::is_program(&folder.join(format!("cargo-{subcommand}")));
-    let is_there = workspace.cargo.parent().is_some_and(beside)
-        || process::find(&format!("cargo-{subcommand}")).is_some();
-    (!is_there).then(|| Outcome::NotRun(format!("this toolchain has no `cargo {subcommand}`")))
+    // Asked, not looked for: rustup has a stand-in for components that aren't installed too.
+    let version = process::answer(build::cargo(workspace).args([subcommand, "--version"]));
+    version
+        .is_none()
+        .then(|| Outcome::NotRun(format!("this toolchain has no `cargo {subcommand}`")))
 }
