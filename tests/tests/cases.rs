@@ -107,17 +107,17 @@ fn one_case(name: &str) -> anyhow::Result<Outcome> {
     let recorder = Recorder::new().env("TMPDIR", &temporary);
     let recorded = recorder.record_in(folder, &[case.join("run")])?;
     let json = recorded.folder.path().join("report.json");
-    let report = Command::new(harness::binary()?)
+    let output = Command::new(harness::binary()?)
         .arg("report")
         .arg(&recorded.trace)
         .arg("--json")
         .output()?;
     ensure!(
-        report.status.success(),
+        output.status.success(),
         "report: {}",
-        String::from_utf8_lossy(&report.stderr)
+        String::from_utf8_lossy(&output.stderr)
     );
-    fs::write(&json, &report.stdout)?;
+    fs::write(&json, &output.stdout)?;
 
     let unknown = UNKNOWN.iter().find(|(prefix, ..)| name.starts_with(prefix));
     let fields = unknown.map_or(&[][..], |(_, fields, _)| fields);

@@ -2,6 +2,8 @@
 
 mod compare;
 mod log;
+#[cfg(test)]
+mod tests;
 
 pub use compare::compare;
 pub use log::{Created, End, ExecTruth, Node, Truth, parse};

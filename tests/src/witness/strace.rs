@@ -25,8 +25,6 @@ pub fn wrapper(log: &Path) -> anyhow::Result<Vec<String>> {
         "-e",
         "abbrev=none",
         "-e",
-        "signal=none",
-        "-e",
         "trace=fork,vfork,clone,clone3,execve,execveat",
         "-o",
         log,
