@@ -74,10 +74,10 @@ pub fn replace(json: &str) -> String {
         if let Some(character) = lone.and_then(|unit| char::from_u32(PRIVATE + (unit & 0xff))) {
             out.push(character);
         } else {
-            out.push_str(&rest[..length]);
+            out.push_str(rest.get(..length).unwrap_or(rest));
         }
         after_high = unit.is_some_and(|unit| (0xd800..0xdc00).contains(&unit));
-        rest = &rest[length..];
+        rest = rest.get(length..).unwrap_or_default();
     }
     out.push_str(rest);
     out

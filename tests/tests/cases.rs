@@ -104,8 +104,8 @@ fn one_case(name: &str) -> anyhow::Result<Outcome> {
             .status()?;
         ensure!(status.success(), "--prep ended with {status}");
     }
-    let recorder = Recorder::new().env("TMPDIR", &temporary);
-    let recorded = recorder.record_in(folder, &[case.join("run")])?;
+    let in_folder = Recorder::new().env("TMPDIR", &temporary);
+    let recorded = in_folder.record_in(folder, &[case.join("run")])?;
     let json = recorded.folder.path().join("report.json");
     let output = Command::new(harness::binary()?)
         .arg("report")
