@@ -14,9 +14,10 @@ use super::{Seen, SeenExec, Tree};
 use crate::lone_surrogates::Text;
 
 const EVENTS: &str = "task:task_newtask,sched:sched_process_exec,sched:sched_process_exit,\
-                      syscalls:sys_enter_exit_group,signal:signal_deliver";
+                      syscalls:sys_enter_exit_group,signal:signal_generate,signal:signal_deliver";
 /// `CLONE_THREAD` of `include/uapi/linux/sched.h`.
 const CLONE_THREAD: u64 = 0x0001_0000;
+const SIGKILL: u32 = 9;
 /// Signals whose default action doesn't end a process: CHLD, CONT, STOP, TSTP, TTIN, TTOU, URG, WINCH.
 const HARMLESS: [u32; 8] = [17, 18, 19, 20, 21, 22, 23, 28];
 
@@ -103,6 +104,8 @@ struct Record {
     tree: Tree,
     /// Process of each thread.
     process_of: BTreeMap<u32, u32>,
+    /// Last deadly signal that was sent to a process.
+    sent: BTreeMap<u32, u32>,
 }
 
 impl Record {
@@ -124,7 +127,8 @@ impl Record {
                     u32::from_str_radix(fields.trim().trim_start_matches("error_code: 0x"), 16)?;
                 self.seen(pid).code = Some(code & 0xff);
             }
-            "signal:signal_deliver" => self.signal(pid, fields)?,
+            "signal:signal_generate" => self.signal_sent(fields)?,
+            "signal:signal_deliver" => self.signal_taken(pid, fields)?,
             "sched:sched_process_exit" => self.exit(pid, fields),
             _ => {}
         }
@@ -148,6 +152,7 @@ impl Record {
             return Ok(());
         }
         self.process_of.remove(&tid);
+        self.sent.remove(&tid);
         let again = self.tree.insert(
             tid,
             Seen {
@@ -175,11 +180,22 @@ impl Record {
         Ok(())
     }
 
+    fn signal_sent(&mut self, fields: &str) -> anyhow::Result<()> {
+        let signal = number(fields, "sig=")?;
+        let target = self.process(number(fields, " pid=")?);
+        if value(fields, " res=")? == "0" && !HARMLESS.contains(&signal) {
+            self.sent.insert(target, signal);
+        }
+        Ok(())
+    }
+
     /// A signal without a handler that ends processes by default; only the last before the end counts.
-    fn signal(&mut self, pid: u32, fields: &str) -> anyhow::Result<()> {
+    /// The kernel hands most of them over as SIGKILL: then it is the last that was sent.
+    fn signal_taken(&mut self, pid: u32, fields: &str) -> anyhow::Result<()> {
         let signal = number(fields, "sig=")?;
         if value(fields, "sa_handler=")? == "0" && !HARMLESS.contains(&signal) {
-            self.seen(pid).signal = Some(signal);
+            let sent = self.sent.get(&pid).copied().filter(|_| signal == SIGKILL);
+            self.seen(pid).signal = Some(sent.unwrap_or(signal));
         }
         Ok(())
     }
@@ -223,7 +239,8 @@ mod tests {
             "   11  1.000000003: syscalls:sys_enter_exit_group: error_code: 0x00000107",
             "   11  1.000000004:      sched:sched_process_exit: comm=a b pid=11 prio=120 group_dead=true",
             "   10  1.000000005:             task:task_newtask: pid=12 comm=sh clone_flags=3d0f00 oom_score_adj=0",
-            "   12  1.000000006:         signal:signal_deliver: sig=15 errno=0 code=0 sa_handler=0 sa_flags=0",
+            "   11  1.000000006:        signal:signal_generate: sig=15 errno=0 code=0 comm=sh pid=10 grp=1 res=0",
+            "   12  1.000000006:         signal:signal_deliver: sig=9 errno=0 code=0 sa_handler=0 sa_flags=0",
             "   12  1.000000007:      sched:sched_process_exit: comm=sh pid=12 prio=120 group_dead=true",
         ] {
             record.add(line).expect("a line of perf");
