@@ -95,8 +95,8 @@ fn the_environment_reaches_the_command_unchanged() -> anyhow::Result<()> {
     let mut direct = Command::new("/usr/bin/env");
     let direct = direct.env("RTRACE_TEST_VARIABLE", "a value").output()?;
     let direct = String::from_utf8(direct.stdout)?;
-    let recorder = Recorder::new().env("RTRACE_TEST_VARIABLE", "a value");
-    let recorded = recorder.record(&["/usr/bin/env"])?;
+    let with_variable = Recorder::new().env("RTRACE_TEST_VARIABLE", "a value");
+    let recorded = with_variable.record(&["/usr/bin/env"])?;
     let (expected, found) = (variables(&direct), variables(&recorded.stdout));
     assert_eq!(found.get("RTRACE_TEST_VARIABLE"), Some(&"a value"));
     // Names only: values may be secrets, which don't belong into the log of a failure.
