@@ -1,1 +1,18 @@
-//! Shared by the tests against a real kernel.
+//! Shared by the tests against a real kernel: runs the finished `rtrace` binary on victim programs and
+//! compares its report with what is known otherwise.
+//!
+//! * [`harness`] records a command in a fresh folder and reads the report,
+//! * [`report`] is the JSON report as typed values,
+//! * [`truth`] reads what a random tree logged about itself and compares,
+//! * [`witness`] is an independent record of the same run by `perf` or `strace`.
+//!
+//! The tests need root, BTF and the tools named in the errors; they fail rather than skip without.
+
+pub mod clock;
+pub mod differences;
+pub mod harness;
+pub mod lone_surrogates;
+pub mod report;
+pub mod truth;
+pub mod victims;
+pub mod witness;

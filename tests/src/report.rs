@@ -1,0 +1,240 @@
+//! The JSON report as typed values: the part of the contract that these tests read.
+//!
+//! `None` means that the report says "not known".
+
+use std::collections::BTreeMap;
+
+use anyhow::Context;
+use serde::Deserialize;
+
+use crate::lone_surrogates::{self, Text};
+
+/// A process is its pid and its start together.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Id {
+    /// Process id.
+    pub pid: u32,
+    /// Created then, ns since boot; `None` for a process outside the report.
+    pub start_ns: Option<u64>,
+}
+
+/// `rtrace report --json`.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Report {
+    /// The recorded command.
+    pub root: Id,
+    /// Every process of the tree.
+    pub processes: Vec<Process>,
+    /// Totals.
+    pub tree: Tree,
+    /// What the report can't know.
+    pub trust: Trust,
+}
+
+/// Totals over the tree.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Tree {
+    /// Processes, the root included.
+    pub processes: u64,
+    /// Threads besides each process's first.
+    pub threads_created: Option<u64>,
+    /// Most processes alive at once.
+    pub max_live_processes: Option<u64>,
+    /// Most creators between a process and the root.
+    pub max_depth: Option<u64>,
+}
+
+/// How far the report can be relied on.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Trust {
+    /// Events read.
+    pub events: u64,
+    /// Events that the kernel side could not hand over.
+    pub lost_events: u64,
+    /// Nothing is missing.
+    pub complete: bool,
+    /// What is missing, in words.
+    pub notes: Vec<String>,
+}
+
+/// One process.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Process {
+    /// Process id.
+    pub pid: u32,
+    /// Created then, ns since boot.
+    pub start_ns: u64,
+    /// Last thread ended then, ns since boot.
+    pub end_ns: Option<u64>,
+    /// Process that created it; `None` for the root.
+    pub creator: Option<Id>,
+    /// Thread that created it.
+    pub creator_tid: Option<u32>,
+    /// Live threads of the creator then.
+    pub creator_threads: Option<u32>,
+    /// Parent at the end.
+    pub final_parent: Option<Id>,
+    /// `root`, `fork`, `vfork` or `clone_vm`.
+    pub created_by: Option<String>,
+    /// Names of clone's flags.
+    pub clone_flags: Option<Vec<String>>,
+    /// Last name of the first thread.
+    pub comm: Option<Text>,
+    /// Programs that it was, in order.
+    pub images: Vec<Image>,
+    /// Threads besides its first.
+    pub threads_created: Option<u32>,
+    /// Most threads alive at once.
+    pub threads_max: Option<u32>,
+    /// User plus system time, ns.
+    pub cpu_ns: Option<u64>,
+    /// How it ended.
+    pub exit: Option<Exit>,
+    /// Lived on after the root.
+    pub survived_root: Option<bool>,
+    /// From its end until it was reaped, ns.
+    pub zombie_ns: Option<u64>,
+}
+
+/// How a process ended.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+pub struct Exit {
+    /// Exit code.
+    pub code: Option<u32>,
+    /// Deadly signal.
+    pub signal: Option<u32>,
+    /// A core was written.
+    pub core: Option<bool>,
+}
+
+/// One program that a process was.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Image {
+    /// From then, ns since boot.
+    pub start_ns: Option<u64>,
+    /// Until then, ns since boot.
+    pub end_ns: Option<u64>,
+    /// `inherited` or `exec`.
+    pub how: String,
+    /// Path given to exec.
+    pub filename: Option<Text>,
+    /// Name right after exec.
+    pub comm: Option<Text>,
+    /// Arguments.
+    #[serde(default)]
+    pub argv: Option<Vec<Text>>,
+    /// Size of all arguments with their NULs.
+    pub argv_bytes: Option<u64>,
+    /// Some arguments are missing.
+    pub argv_truncated: Option<bool>,
+    /// Highest RSS.
+    pub peak_rss_bytes: Option<u64>,
+    /// RSS just before the image ended.
+    pub end_rss_bytes: Option<u64>,
+    /// Highest VMS.
+    pub peak_vms_bytes: Option<u64>,
+    /// Process whose address space it uses.
+    pub shared_mm_with: Option<Id>,
+}
+
+impl Process {
+    /// Pid and start.
+    pub fn id(&self) -> Id {
+        Id {
+            pid: self.pid,
+            start_ns: Some(self.start_ns),
+        }
+    }
+
+    /// Exit code, if it ended with one.
+    pub fn code(&self) -> Option<u32> {
+        self.exit.as_ref().and_then(|exit| exit.code)
+    }
+
+    /// Deadly signal, if one ended it.
+    pub fn signal(&self) -> Option<u32> {
+        self.exit.as_ref().and_then(|exit| exit.signal)
+    }
+
+    /// Its last image.
+    ///
+    /// # Errors
+    /// It has none.
+    pub fn image(&self) -> anyhow::Result<&Image> {
+        self.images
+            .last()
+            .with_context(|| format!("process {} has no image", self.pid))
+    }
+
+    /// Images that it became by exec.
+    pub fn execs(&self) -> impl Iterator<Item = &Image> {
+        self.images.iter().filter(|image| image.how == "exec")
+    }
+}
+
+impl Report {
+    /// Reads the text of `rtrace report --json`.
+    ///
+    /// # Errors
+    /// It isn't JSON of the agreed form.
+    pub fn parse(json: &str) -> anyhow::Result<Self> {
+        serde_json::from_str(&lone_surrogates::replace(json))
+            .context("the report doesn't keep to the contract")
+    }
+
+    /// The recorded command's process.
+    ///
+    /// # Errors
+    /// It isn't among the processes.
+    pub fn root(&self) -> anyhow::Result<&Process> {
+        let root = self
+            .processes
+            .iter()
+            .find(|process| process.id() == self.root);
+        root.context("the root isn't among the processes")
+    }
+
+    /// All but the root, in the report's order.
+    pub fn others(&self) -> Vec<&Process> {
+        self.processes
+            .iter()
+            .filter(|process| process.id() != self.root)
+            .collect()
+    }
+
+    /// The only process besides the root.
+    ///
+    /// # Errors
+    /// There is none or more than one.
+    pub fn only_child(&self) -> anyhow::Result<&Process> {
+        match self.others().as_slice() {
+            [child] => Ok(child),
+            others => anyhow::bail!("{} processes besides the root, not 1", others.len()),
+        }
+    }
+
+    /// The only process with this pid.
+    ///
+    /// # Errors
+    /// There is none or more than one.
+    pub fn by_pid(&self, pid: u32) -> anyhow::Result<&Process> {
+        let found: Vec<_> = self
+            .processes
+            .iter()
+            .filter(|process| process.pid == pid)
+            .collect();
+        match found.as_slice() {
+            [process] => Ok(process),
+            _ => anyhow::bail!("{} processes with pid {pid}, not 1", found.len()),
+        }
+    }
+
+    /// How many processes ended with which exit code.
+    pub fn codes(&self) -> BTreeMap<Option<u32>, usize> {
+        let mut codes = BTreeMap::new();
+        for process in self.others() {
+            *codes.entry(process.code()).or_default() += 1;
+        }
+        codes
+    }
+}

@@ -1,0 +1,233 @@
+//! The acceptance cases of `cases/`, each recorded and checked with `cases/check.py`.
+//!
+//! This program has a `main` of its own, so that every case is a test by name and one that skips itself (exit 77)
+//! counts as ignored, not as passed. Arguments that aren't options select cases by a part of their names.
+
+use std::{
+    env,
+    ffi::OsString,
+    fs,
+    io::{self, Write},
+    path::{Path, PathBuf},
+    process::{Command, ExitCode},
+};
+
+use anyhow::{Context, ensure};
+use rtrace_tests::harness::{self, Recorder};
+
+const PYTHON: &str = "/usr/bin/python3";
+/// Kinds of facts that need findings and pools, which the report doesn't have yet.
+const SKIPPED_KINDS: &str = "finding,pools";
+
+/// Facts that can't be known yet: case, beginnings of field names, and the event that is missing for them.
+///
+/// An entry that has become unnecessary fails its case.
+const UNKNOWN: &[(&str, &[&str], &str)] = &[
+    (
+        "14",
+        &["exec_failures", "failed_execs"],
+        "failed calls need sys_exit",
+    ),
+    ("15", &["failed_execs"], "failed calls need sys_exit"),
+    ("17", &["failed_execs"], "failed calls need sys_exit"),
+    ("23", &["exit.sender"], "senders need signal_generate"),
+    ("24", &["exit.sender"], "senders need signal_generate"),
+    ("25", &["exit.sender"], "senders need signal_generate"),
+    (
+        "30",
+        &["peak_unique"],
+        "the bounds need shared and inherited pages",
+    ),
+    (
+        "31",
+        &["peak_unique"],
+        "the bounds need shared and inherited pages",
+    ),
+    (
+        "37",
+        &["fork_failures", "failed_forks"],
+        "failed calls need sys_exit",
+    ),
+    (
+        "39",
+        &["exit.sender", "exit.oom", "oom_kills"],
+        "needs signal_generate and oom:mark_victim",
+    ),
+    ("43", &["role"], "roles come with the pools"),
+    ("44", &["role"], "roles come with the pools"),
+    ("46", &["exit.sender"], "senders need signal_generate"),
+    ("48", &["exit.sender"], "senders need signal_generate"),
+    ("50", &["exit.sender"], "senders need signal_generate"),
+    (
+        "51",
+        &["exit.sender", "blocked_at_end"],
+        "needs signal_generate and sched_switch",
+    ),
+    ("58", &["role"], "roles come with the pools"),
+];
+
+/// How a case went.
+enum Outcome {
+    Passed,
+    Skipped(String),
+    Failed(String),
+}
+
+fn cases() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("cases")
+}
+
+/// Case folders whose names contain one of the words, in order.
+fn selected(words: &[String]) -> anyhow::Result<Vec<String>> {
+    let wanted = |name: &String| {
+        words.is_empty()
+            || words
+                .iter()
+                .any(|word| format!("case_{name}").contains(word))
+    };
+    let names = harness::files_in(&cases())?;
+    Ok(names
+        .into_iter()
+        .filter(|name| cases().join(name).join("run").exists() && wanted(name))
+        .collect())
+}
+
+fn one_case(name: &str) -> anyhow::Result<Outcome> {
+    let case = cases().join(name);
+    let folder = tempfile::tempdir()?;
+    let temporary = folder.path().join("tmp");
+    fs::create_dir(&temporary)?;
+    if case.join("w.c").exists() {
+        let status = Command::new(case.join("run"))
+            .arg("--prep")
+            .env("TMPDIR", &temporary)
+            .status()?;
+        ensure!(status.success(), "--prep ended with {status}");
+    }
+    let in_folder = Recorder::new().env("TMPDIR", &temporary);
+    let recorded = in_folder.record_in(folder, &[case.join("run")])?;
+    let json = recorded.folder.path().join("report.json");
+    let output = Command::new(harness::binary()?)
+        .arg("report")
+        .arg(&recorded.trace)
+        .arg("--json")
+        .output()?;
+    ensure!(
+        output.status.success(),
+        "report: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    fs::write(&json, &output.stdout)?;
+
+    let unknown = UNKNOWN.iter().find(|(prefix, ..)| name.starts_with(prefix));
+    let fields = unknown.map_or(&[][..], |(_, fields, _)| fields);
+    let (status, said) = check(&case, &json, &[&[SKIPPED_KINDS], fields].concat())?;
+    match status {
+        77 => return Ok(Outcome::Skipped(recorded.stderr.trim().to_owned())),
+        0 => {}
+        _ => {
+            let kept = recorded.keep();
+            return Ok(Outcome::Failed(format!(
+                "{said}files kept in {}",
+                kept.display()
+            )));
+        }
+    }
+    let (_, all) = check(&case, &json, &[SKIPPED_KINDS])?;
+    let is_needed = |field: &&&str| {
+        all.lines()
+            .any(|line| line.starts_with("FAIL") && line.contains(**field))
+    };
+    let stale: Vec<_> = fields.iter().filter(|field| !is_needed(field)).collect();
+    if stale.is_empty() {
+        return Ok(Outcome::Passed);
+    }
+    Ok(Outcome::Failed(format!(
+        "{stale:?} needn't be left out any more: remove it from the table"
+    )))
+}
+
+/// Runs check.py; its exit status and what it said of failures.
+fn check(case: &Path, json: &Path, skip: &[&str]) -> anyhow::Result<(i32, String)> {
+    let output = Command::new(PYTHON)
+        .arg(cases().join("check.py"))
+        .args([case, json])
+        .args([
+            "-q",
+            "--skip",
+            &skip.join(","),
+            "--python",
+            &python_version()?,
+        ])
+        .output()?;
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    Ok((
+        output.status.code().context("check.py was killed")?,
+        said.into_owned(),
+    ))
+}
+
+/// The version of the interpreter that the cases' first lines name.
+fn python_version() -> anyhow::Result<String> {
+    let output = Command::new(PYTHON)
+        .args(["-c", "import platform; print(platform.python_version())"])
+        .output()?;
+    Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+}
+
+fn run(words: &[String], out: &mut impl Write) -> anyhow::Result<bool> {
+    let _alone = harness::alone()?;
+    let names = selected(words)?;
+    writeln!(out, "\nrunning {} tests", names.len())?;
+    let (mut passed, mut failed, mut skipped) = (0, 0, 0);
+    for name in names {
+        write!(out, "test case_{name} ... ")?;
+        out.flush()?;
+        let outcome = one_case(&name).unwrap_or_else(|error| Outcome::Failed(format!("{error:#}")));
+        match outcome {
+            Outcome::Passed => {
+                passed += 1;
+                writeln!(out, "ok")?;
+            }
+            Outcome::Skipped(reason) => {
+                skipped += 1;
+                writeln!(out, "ignored, {reason}")?;
+            }
+            Outcome::Failed(why) => {
+                failed += 1;
+                writeln!(out, "FAILED\n{why}")?;
+            }
+        }
+    }
+    let verdict = if failed == 0 { "ok" } else { "FAILED" };
+    writeln!(
+        out,
+        "\ntest result: {verdict}. {passed} passed; {failed} failed; {skipped} ignored; 0 measured; 0 filtered out\n"
+    )?;
+    Ok(failed == 0)
+}
+
+fn main() -> ExitCode {
+    let mut words = Vec::new();
+    let mut arguments = env::args_os()
+        .skip(1)
+        .map(OsString::into_string)
+        .map_while(Result::ok);
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            // Options of the standard test program that `cargo test` may pass on.
+            "--test-threads" | "--format" | "--color" | "--skip" => drop(arguments.next()),
+            "--list" => return ExitCode::SUCCESS,
+            option if option.starts_with('-') => {}
+            word => words.push(word.to_owned()),
+        }
+    }
+    match run(&words, &mut io::stdout().lock()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            drop(writeln!(io::stderr(), "cases: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}

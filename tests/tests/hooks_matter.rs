@@ -1,0 +1,171 @@
+//! Each hook is needed: with it a fact is reported, without it that fact is missing.
+//!
+//! So `cargo xtask test --without HOOK` fails for each of them.
+
+use std::ffi::OsString;
+
+use anyhow::ensure;
+use rtrace_tests::{
+    harness::{self, Recorder},
+    lone_surrogates::Text,
+    report::Report,
+    victims::victim,
+};
+
+/// A hook, what the victim does, and whether the fact is in the report.
+struct Need {
+    hook: &'static str,
+    act: [&'static str; 2],
+    fact: &'static str,
+    is_known: fn(&Report) -> bool,
+}
+
+const NEEDS: &[Need] = &[
+    Need {
+        hook: "task_newtask",
+        act: ["vfork", "3"],
+        fact: "the flags of clone",
+        is_known: |report| {
+            report.others().iter().any(|child| {
+                child
+                    .clone_flags
+                    .as_ref()
+                    .is_some_and(|flags| !flags.is_empty())
+            })
+        },
+    },
+    Need {
+        hook: "sched_process_fork",
+        act: ["forks", "1"],
+        fact: "the child and its creator",
+        is_known: |report| {
+            report
+                .others()
+                .iter()
+                .any(|child| child.creator == Some(report.root))
+        },
+    },
+    Need {
+        hook: "sched_process_exec",
+        act: ["burst", "1"],
+        fact: "the program of the child",
+        is_known: |report| {
+            let is_true = |name: &Text| name == "/bin/true";
+            report.others().iter().any(|child| {
+                child
+                    .execs()
+                    .any(|image| image.filename.as_ref().is_some_and(is_true))
+            })
+        },
+    },
+    Need {
+        hook: "sched_process_exit",
+        act: ["forks", "1"],
+        fact: "the exit code of the child",
+        is_known: |report| report.others().iter().any(|child| child.code() == Some(7)),
+    },
+    Need {
+        hook: "sched_process_free",
+        act: ["zombie", "0"],
+        fact: "how long the child was a zombie",
+        is_known: |report| {
+            report
+                .others()
+                .iter()
+                .any(|child| child.zombie_ns.is_some())
+        },
+    },
+    Need {
+        hook: "task_rename",
+        act: ["names", "0"],
+        fact: "the name that the child gave itself",
+        is_known: |report| {
+            let renamed = |name: &Text| name.0.starts_with(b"b\xffyte");
+            report
+                .others()
+                .iter()
+                .any(|child| child.comm.as_ref().is_some_and(renamed))
+        },
+    },
+    Need {
+        hook: "rss_stat",
+        act: ["memory", "64"],
+        fact: "the peak of memory that was given back before the end",
+        is_known: |report| {
+            let is_there = |image: &rtrace_tests::report::Image| {
+                image.peak_rss_bytes.is_some_and(|peak| peak >= 64 << 20)
+            };
+            report
+                .others()
+                .iter()
+                .any(|child| child.images.iter().any(is_there))
+        },
+    },
+    Need {
+        hook: "exit_mmap",
+        act: ["reserve", "1000"],
+        fact: "the address space that nothing was touched of",
+        is_known: |report| {
+            let is_there = |image: &rtrace_tests::report::Image| {
+                image.peak_vms_bytes.is_some_and(|peak| peak >= 1000 << 20)
+            };
+            report
+                .others()
+                .iter()
+                .any(|child| child.images.iter().any(is_there))
+        },
+    },
+];
+
+fn is_known(need: &Need, recorder: &Recorder) -> anyhow::Result<bool> {
+    let command: [OsString; 3] = [
+        victim("actor").into(),
+        need.act[0].into(),
+        need.act[1].into(),
+    ];
+    Ok((need.is_known)(&recorder.record(&command)?.report()?))
+}
+
+#[test]
+fn a_fact_is_missing_without_its_hook() -> anyhow::Result<()> {
+    let _alone = harness::alone()?;
+    for need in NEEDS {
+        let (hook, fact) = (need.hook, need.fact);
+        ensure!(
+            is_known(need, &Recorder::new())?,
+            "with all hooks, {fact} should be known"
+        );
+        ensure!(
+            !is_known(need, &Recorder::new().without(hook))?,
+            "{fact} is known even without {hook}"
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn a_report_says_which_hook_was_left_out() -> anyhow::Result<()> {
+    let _alone = harness::alone()?;
+    for need in NEEDS {
+        let report = Recorder::new()
+            .without(need.hook)
+            .record(&["/bin/true"])?
+            .report()?;
+        ensure!(
+            !report.trust.complete,
+            "without {} a report isn't complete",
+            need.hook
+        );
+        ensure!(
+            report
+                .trust
+                .notes
+                .iter()
+                .any(|note| note.contains(need.hook)),
+            "{}: {:?}",
+            need.hook,
+            report.trust
+        );
+    }
+    Ok(())
+}

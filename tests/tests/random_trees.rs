@@ -1,0 +1,77 @@
+//! Random process trees that know the truth about themselves.
+//!
+//! 20 seeds by default, 1,000 with `RTRACE_LONG=1`, or `RTRACE_SEEDS=N` (or one: `RTRACE_SEED=S`).
+
+use std::{env, ffi::OsString, fs, os::unix::ffi::OsStrExt};
+
+use anyhow::Context;
+use rtrace_tests::{clock::boot_ns, harness, lone_surrogates::Text, truth, victims::victim};
+
+fn seeds() -> anyhow::Result<std::ops::RangeInclusive<u64>> {
+    if let Ok(seed) = env::var("RTRACE_SEED") {
+        let seed = seed.parse()?;
+        return Ok(seed..=seed);
+    }
+    let long = env::var_os("RTRACE_LONG").is_some_and(|value| value == "1");
+    let count = match env::var("RTRACE_SEEDS") {
+        Ok(count) => count.parse()?,
+        Err(_) if long => 1000,
+        Err(_) => 20,
+    };
+    Ok(1..=count)
+}
+
+/// Records one tree and compares; returns the number of its processes.
+fn one_tree(seed: u64) -> anyhow::Result<usize> {
+    let folder = tempfile::tempdir()?;
+    let log = folder.path().join("truth.log");
+    let command: [OsString; 4] = [
+        victim("treegen").into(),
+        seed.to_string().into(),
+        log.clone().into(),
+        folder.path().into(),
+    ];
+    let before = boot_ns()?;
+    let recorded = harness::Recorder::new().record_in(folder, &command)?;
+    let between = (before, recorded.ended_ns);
+    let outcome = (|| {
+        let truth = truth::parse(&fs::read_to_string(&log)?)?;
+        let words: Vec<_> = command
+            .iter()
+            .map(|word| Text(word.as_bytes().to_vec()))
+            .collect();
+        let report = recorded.report()?;
+        truth::compare(&report, &truth, &words, between).into_result()?;
+        Ok(truth.nodes.len())
+    })();
+    outcome.map_err(|error: anyhow::Error| {
+        let kept = recorded.keep();
+        error.context(format!(
+            "seed {seed} (RTRACE_SEED={seed} repeats it), files kept in {}",
+            kept.display()
+        ))
+    })
+}
+
+#[test]
+fn every_fact_of_random_trees_is_reported() -> anyhow::Result<()> {
+    let _alone = harness::alone()?;
+    let (mut processes, mut trees, mut failed) = (0, 0, Vec::new());
+    for seed in seeds()? {
+        trees += 1;
+        match one_tree(seed) {
+            Ok(count) => processes += count,
+            Err(error) => failed.push(format!("{error:#}")),
+        }
+    }
+    println!("{trees} trees, {processes} processes");
+    anyhow::ensure!(
+        failed.is_empty(),
+        "{} of {trees} trees differ:\n{}",
+        failed.len(),
+        failed.join("\n")
+    );
+    (processes > 0)
+        .then_some(())
+        .context("no tree was recorded")
+}
