@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Cursor};
 use std::os::unix::fs::FileExt;
+use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -210,7 +211,7 @@ impl Events<'_> {
         loop {
             match &mut self.source {
                 Source::Start => self.source = Source::Groups(Box::new(self.trace.read_groups()?)),
-                Source::Groups(groups) => match groups.next() {
+                Source::Groups(groups) => match unless_it_panics(|| groups.next())? {
                     Some(rows) => return rows.map(Some).map_err(|e| ReadError::damaged(&e)),
                     None => self.source = Source::Tail(0, None),
                 },
@@ -237,6 +238,13 @@ impl Events<'_> {
             *rest = None;
         }
     }
+}
+
+/// The Parquet library trusts some lengths inside a page: a damaged one makes it panic.
+fn unless_it_panics<T>(read: impl FnOnce() -> T) -> Result<T, ReadError> {
+    // What was being read is not used again after an error.
+    std::panic::catch_unwind(AssertUnwindSafe(read))
+        .map_err(|_panic| ReadError::Damaged("a page of it makes no sense".to_owned()))
 }
 
 /// Opens a regular file that isn't empty.
@@ -272,7 +280,8 @@ fn footer(file: &File) -> Result<Option<ArrowReaderMetadata>, ReadError> {
     if magic != *PARQUET_MAGIC || !begins_as_parquet(file)? {
         return Ok(None);
     }
-    Ok(ArrowReaderMetadata::load(file, options()).ok())
+    // A footer that can't be read is none: the recorder may have been killed while it wrote it.
+    Ok(unless_it_panics(|| ArrowReaderMetadata::load(file, options()))?.ok())
 }
 
 fn begins_as_parquet(file: &File) -> io::Result<bool> {

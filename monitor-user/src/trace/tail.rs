@@ -46,7 +46,7 @@ pub(super) struct TailWriter {
     path: PathBuf,
     owner: Option<Owner>,
     file: File,
-    bytes: u64,
+    appended: u64,
     fields: Fields,
 }
 
@@ -83,7 +83,7 @@ impl TailWriter {
             path,
             owner,
             file,
-            bytes: content.len() as u64,
+            appended: 0,
             fields,
         })
     }
@@ -122,13 +122,14 @@ impl TailWriter {
         self.file
             .write_all(&content)
             .map_err(|error| WriteError::io("write", &self.path, error))?;
-        self.bytes += content.len() as u64;
+        self.appended += content.len() as u64;
         Ok(())
     }
 
-    /// Length so far.
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes
+    /// Bytes that were appended since it was made. What it began with doesn't count: that would
+    /// make each tail of a very long recording too long at once.
+    pub(super) fn appended(&self) -> u64 {
+        self.appended
     }
 
     /// Removes the tail: the trace is complete without it.

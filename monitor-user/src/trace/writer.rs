@@ -42,7 +42,7 @@ pub struct WriterOptions {
     pub group_rows: usize,
     /// Estimated size at which a row group closes, bytes.
     pub group_bytes: usize,
-    /// Length of the tail at which a row group closes, bytes: hours with few events stay small.
+    /// Bytes appended to the tail after which a row group closes: hours with few events stay small.
     pub tail_bytes: u64,
     /// Least time between two writes to the tail, ns.
     pub tail_interval_ns: u64,
@@ -251,7 +251,7 @@ impl TraceWriter {
         let rows = self.parquet.in_progress_rows();
         let full = rows >= self.options.group_rows
             || self.parquet.in_progress_size() >= self.options.group_bytes
-            || self.tail.bytes() >= self.options.tail_bytes;
+            || self.tail.appended() >= self.options.tail_bytes;
         if rows > 0 && full {
             self.close_group()
         } else if self.pending.len() >= PENDING_BATCHES {

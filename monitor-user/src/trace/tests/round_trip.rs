@@ -79,7 +79,7 @@ fn large_arguments_close_batches_and_groups_by_size() {
 }
 
 #[test]
-fn a_long_tail_closes_the_row_group() {
+fn a_long_tail_closes_the_row_group_and_no_more_often_than_that() {
     let (_folder, path) = scratch();
     let options = WriterOptions {
         tail_bytes: 50_000,
@@ -87,12 +87,18 @@ fn a_long_tail_closes_the_row_group() {
     };
     let events = Random(4).events(400);
     let mut writer = TraceWriter::create_with(&path, &recording(), options).unwrap();
+    let mut written = 0;
+    let mut length = fs::metadata(tail_path(&path)).unwrap().len();
     for (second, event) in (0..).zip(&events) {
         writer.push(event).unwrap();
         writer.tick(&recording(), second * 1_000_000_000).unwrap();
-        assert!(fs::metadata(tail_path(&path)).unwrap().len() < 100_000);
+        let now = fs::metadata(tail_path(&path)).unwrap().len();
+        written += now.saturating_sub(length);
+        length = now;
     }
-    assert!(Trace::open(&path).unwrap().row_groups() > 1);
+    let groups = Trace::open(&path).unwrap().row_groups();
+    assert!(groups > 5, "{groups}");
+    assert!(groups as u64 <= written / 50_000 + 1, "{groups}, {written}");
     assert_eq!(read(&path).unwrap(), events);
 }
 
