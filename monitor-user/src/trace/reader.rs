@@ -60,6 +60,9 @@ impl Trace {
         // A recorder may have ended the file just now: then the footer came before the tail went.
         match footer(&file)? {
             Some(groups) => Self::finished(file, groups),
+            None if ends_as_parquet(&file)? => {
+                Err(ReadError::damaged(&"its footer makes no sense"))
+            }
             None => Err(ReadError::NoTail { tail: tail_path }),
         }
     }
@@ -271,13 +274,7 @@ fn options() -> ArrowReaderOptions {
 
 /// The footer, if the file has one.
 fn footer(file: &File) -> Result<Option<ArrowReaderMetadata>, ReadError> {
-    let length = file.metadata()?.len();
-    let mut magic = [0; 4];
-    if length < 12 {
-        return Ok(None);
-    }
-    file.read_exact_at(&mut magic, length - 4)?;
-    if magic != *PARQUET_MAGIC || !begins_as_parquet(file)? {
+    if !ends_as_parquet(file)? || !begins_as_parquet(file)? {
         return Ok(None);
     }
     // A footer that can't be read is none: the recorder may have been killed while it wrote it.
@@ -290,4 +287,14 @@ fn begins_as_parquet(file: &File) -> io::Result<bool> {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
         other => other.map(|()| magic == *PARQUET_MAGIC),
     }
+}
+
+fn ends_as_parquet(file: &File) -> io::Result<bool> {
+    let length = file.metadata()?.len();
+    let mut magic = [0; 4];
+    if length < 12 {
+        return Ok(false);
+    }
+    file.read_exact_at(&mut magic, length - 4)?;
+    Ok(magic == *PARQUET_MAGIC)
 }

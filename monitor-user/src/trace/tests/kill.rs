@@ -71,7 +71,7 @@ fn a_kill_at_any_instant_leaves_a_prefix_with_all_of_the_last_tick() {
     let mut before = Files::take(&path);
     let (mut in_tail, mut states) = (0, 0);
     let mut check = |before: &Files, after: &Files, at_least: usize| {
-        for state in between(before, after, 41) {
+        for state in between(before, after, 97) {
             state.put(&copy);
             let found: Vec<Event> = read(&copy).unwrap();
             assert!(found.len() >= at_least && events.starts_with(&found));
