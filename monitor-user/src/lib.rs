@@ -8,4 +8,5 @@ pub mod decode;
 pub mod event;
 pub mod host;
 pub mod record;
+pub mod trace;
 pub mod units;

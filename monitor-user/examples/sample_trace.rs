@@ -1,0 +1,142 @@
+//! Writes a small trace with a row of every kind: `sample_trace FILE`.
+//!
+//! Tests of other programs read it, so it needs neither root nor a kernel.
+
+use std::path::Path;
+
+use rtrace::event::{
+    Event, Exec, Exit, Fork, Loss, Memory, MmEnd, Reaped, Recording, Snapshot, Subject, Thread,
+    ThreadExit, What,
+};
+use rtrace::trace::{TraceWriter, WriterOptions};
+use rtrace::units::ProcessKey;
+
+const ROOT: ProcessKey = ProcessKey {
+    pid: 1000,
+    start_ns: 5_000_000_000,
+};
+const CHILD: ProcessKey = ProcessKey {
+    pid: 1001,
+    start_ns: 5_001_000_000,
+};
+
+fn memory(mib: u64) -> Memory {
+    Memory {
+        anon: mib << 20,
+        file: 4 << 20,
+        shmem: 0,
+        swap: 0,
+        vms: (mib + 100) << 20,
+    }
+}
+
+fn events() -> Vec<(ProcessKey, What)> {
+    let exec = |name: &str, argv: Vec<Vec<u8>>, mm, old_mm| Exec {
+        filename: format!("/usr/bin/{name}").into_bytes(),
+        argv_bytes: argv.iter().map(|arg| arg.len() as u64 + 1).sum(),
+        argv,
+        argv_truncated: false,
+        comm: name.into(),
+        old_tid: ROOT.pid,
+        mm: Some(mm),
+        old_mm,
+        memory: memory(1),
+    };
+    let root = exec("make", vec![b"make".into(), b"-j2".into()], 1, None);
+    let mut list = vec![(ROOT, What::Exec(root))];
+    let fork = Fork {
+        creator: Some(ROOT),
+        creator_tid: Some(ROOT.pid),
+        creator_threads: Some(1),
+        clone_flags: Some(0x0120_0000),
+        mm: Some(2),
+        creator_mm: Some(1),
+        memory: memory(1),
+        comm: b"make".into(),
+    };
+    list.push((CHILD, What::Fork(fork)));
+    // The last argument isn't UTF-8.
+    let child = exec("cc", vec![b"cc".into(), b"caf\xe9.c".into()], 3, Some(2));
+    list.push((CHILD, What::Exec(child)));
+    let thread = Thread {
+        creator_tid: CHILD.pid,
+        threads: 2,
+        clone_flags: 0x003d_0f00,
+        comm: b"cc".into(),
+    };
+    list.push((CHILD, What::Thread(thread)));
+    list.push((CHILD, What::Rename(b"w\xff1".into())));
+    for mib in 1..=50 {
+        let now = memory(mib);
+        list.push((CHILD, What::Memory { mm: 3, now }));
+    }
+    let cpu_ns = 1_000_000;
+    list.push((CHILD, What::ThreadExit(ThreadExit { cpu_ns, threads: 1 })));
+    let end = MmEnd {
+        mm: 3,
+        peak: memory(50),
+        peak_ns: 5_200_000_000,
+        last: memory(40),
+        peak_vms: 150 << 20,
+        peak_swap: 0,
+    };
+    let exit = Exit {
+        status: 139,
+        parent: Some(ROOT),
+        cpu_ns,
+    };
+    let reaped = Reaped {
+        cpu_ns: Some(2 * cpu_ns),
+    };
+    list.extend([What::MmEnd(end), What::Exit(exit), What::Reaped(reaped)].map(|w| (CHILD, w)));
+    let snapshot = Snapshot {
+        parent: None,
+        zombie: true,
+    };
+    let lost = [("memory".to_owned(), 3), ("exec".to_owned(), 1)].into();
+    list.extend([What::Snapshot(snapshot), What::Loss(Loss { lost })].map(|w| (ROOT, w)));
+    list
+}
+
+fn main() -> anyhow::Result<()> {
+    let path = std::env::args_os()
+        .nth(1)
+        .ok_or_else(|| anyhow::anyhow!("usage: sample_trace FILE"))?;
+    let mut recording = Recording {
+        rtrace_version: env!("CARGO_PKG_VERSION").to_owned(),
+        command: vec!["make".to_owned(), "-j2".to_owned()],
+        host: "sample".to_owned(),
+        page_size: 4096,
+        start_ns: ROOT.start_ns,
+        root_pid: ROOT.pid,
+        root_start_ns: ROOT.start_ns,
+        rss_bound_bytes: 256 << 10,
+        ..Recording::default()
+    };
+    // Two row groups, so that readers have to join them.
+    let options = WriterOptions {
+        group_rows: 40,
+        ..WriterOptions::default()
+    };
+    let mut writer = TraceWriter::create_with(Path::new(&path), &recording, options)?;
+    let mut time_ns = ROOT.start_ns;
+    for (process, what) in events() {
+        time_ns += 1_000_000;
+        let known = !matches!(what, What::Loss(_));
+        let subject = known.then_some(Subject {
+            process,
+            tid: process.pid,
+        });
+        let cpu = 1;
+        writer.push(&Event {
+            time_ns,
+            cpu,
+            subject,
+            what,
+        })?;
+    }
+    recording.end_ns = Some(time_ns);
+    recording.exit_status = Some(0);
+    writer.finish(&recording)?;
+    Ok(())
+}

@@ -1,0 +1,264 @@
+//! The schema of a trace: the only place that defines its columns, its kinds of rows and its version.
+//!
+//! Whole numbers are kept in the plainest type that tools take without surprises: times and bytes
+//! are `Int64`, so that differences may be negative. A value above `i64::MAX` (none occurs in
+//! practice) is stored as the same 64 bits.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::{Arc, LazyLock};
+
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+
+/// Version of the trace format that this program writes.
+pub const VERSION: Version = Version { major: 1, minor: 0 };
+
+/// Version of the trace format.
+///
+/// A new kind or column raises the minor version; readers skip and count what they don't know.
+/// Anything that makes an old reader wrong raises the major version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Version {
+    /// Readers of another major version must refuse.
+    pub major: u32,
+    /// Readers of the same major version can read it, whatever the minor version is.
+    pub minor: u32,
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+impl FromStr for Version {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (major, minor) = text.split_once('.').unwrap_or((text, "0"));
+        Ok(Self {
+            major: major.parse()?,
+            minor: minor.parse()?,
+        })
+    }
+}
+
+/// Type of a column, the same in Arrow, Parquet and the tools that read them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// Signed, 64 bits.
+    Int64,
+    /// Unsigned, 64 bits.
+    UInt64,
+    /// Signed, 32 bits.
+    Int32,
+    /// Unsigned, 32 bits.
+    UInt32,
+    /// True or false.
+    Bool,
+    /// UTF-8.
+    Text,
+    /// Any bytes.
+    Bytes,
+    /// List of UTF-8.
+    TextList,
+    /// List of any bytes.
+    BytesList,
+    /// List of signed numbers of 64 bits.
+    Int64List,
+    /// One of few words, by dictionary.
+    Word,
+}
+
+impl Type {
+    /// The Arrow type.
+    pub fn arrow(self) -> DataType {
+        let list = |item| DataType::List(Arc::new(Field::new("item", item, true)));
+        match self {
+            Self::Int64 => DataType::Int64,
+            Self::UInt64 => DataType::UInt64,
+            Self::Int32 => DataType::Int32,
+            Self::UInt32 => DataType::UInt32,
+            Self::Bool => DataType::Boolean,
+            Self::Text => DataType::Utf8,
+            Self::Bytes => DataType::Binary,
+            Self::TextList => list(DataType::Utf8),
+            Self::BytesList => list(DataType::Binary),
+            Self::Int64List => list(DataType::Int64),
+            Self::Word => DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::Utf8)),
+        }
+    }
+
+    /// Its name in documentation.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Int64 => "int64",
+            Self::UInt64 => "uint64",
+            Self::Int32 => "int32",
+            Self::UInt32 => "uint32",
+            Self::Bool => "bool",
+            Self::Text => "string",
+            Self::Bytes => "binary",
+            Self::TextList => "list of string",
+            Self::BytesList => "list of binary",
+            Self::Int64List => "list of int64",
+            Self::Word => "string (dictionary)",
+        }
+    }
+}
+
+/// A column, as data.
+#[derive(Clone, Copy, Debug)]
+pub struct Column {
+    /// Name in the file.
+    pub name: &'static str,
+    /// Type.
+    pub of: Type,
+    /// Unit; empty where there is none.
+    pub unit: &'static str,
+    /// What it holds, in one sentence.
+    pub doc: &'static str,
+    /// Kinds of rows that may fill it; null in all others.
+    pub kinds: &'static [Kind],
+}
+
+impl Column {
+    /// Whether every row has it.
+    pub fn required(&self) -> bool {
+        matches!(self.name, "time_ns" | "kind" | "cpu")
+    }
+}
+
+macro_rules! kinds {
+    ($($kind:ident $name:literal $doc:literal;)*) => {
+        /// Kind of a row.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Kind { $(#[doc = $doc] $kind),* }
+
+        impl Kind {
+            /// All kinds, in the order of their numbers.
+            pub const ALL: &[Self] = &[$(Self::$kind),*];
+
+            /// Its word in the column `kind`.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$kind => $name),* }
+            }
+
+            /// What a row of this kind says, in one sentence.
+            pub const fn doc(self) -> &'static str {
+                match self { $(Self::$kind => $doc),* }
+            }
+
+            /// The kind of this name.
+            pub fn from_name(name: &str) -> Option<Self> {
+                match name { $($name => Some(Self::$kind),)* _ => None }
+            }
+        }
+    };
+}
+
+kinds! {
+    Fork "fork" "The subject, a process, was created.";
+    Thread "thread" "The subject, a thread, was created.";
+    Exec "exec" "The subject became another program.";
+    Rename "rename" "The subject's name changed.";
+    ThreadExit "thread_exit" "The subject, a thread, ended and left others behind.";
+    Exit "exit" "The subject, the last thread of its process, ended.";
+    Reaped "reaped" "The subject, a process, was reaped by its parent.";
+    Memory "memory" "State of an address space after a change.";
+    MmEnd "mm_end" "An address space was torn down.";
+    Snapshot "snapshot" "The recorder looked at a process itself, at the end of the recording.";
+    Loss "loss" "The kernel side lost records since the last row of this kind.";
+}
+
+macro_rules! columns {
+    ($($column:ident $name:literal $of:ident $unit:literal $kinds:expr, $doc:literal;)*) => {
+        /// A column, by name.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Col { $(#[doc = $doc] $column),* }
+
+        /// All columns in the order of the file; `COLUMNS[col as usize]` describes `col`.
+        pub const COLUMNS: &[Column] = &[
+            $(Column { name: $name, of: Type::$of, unit: $unit, doc: $doc, kinds: &$kinds }),*
+        ];
+    };
+}
+
+use Kind::{Exec, Exit, Fork, Loss, Memory, MmEnd, Reaped, Rename, Snapshot, Thread, ThreadExit};
+
+const EVERY: [Kind; 11] = [
+    Fork, Thread, Exec, Rename, ThreadExit, Exit, Reaped, Memory, MmEnd, Snapshot, Loss,
+];
+
+columns! {
+    TimeNs "time_ns" Int64 "ns" EVERY, "When it happened, since boot.";
+    Kind "kind" Word "" EVERY, "What happened.";
+    Cpu "cpu" Int32 "" EVERY, "CPU on which it happened.";
+    Pid "pid" UInt32 "" EVERY, "Process that the row is about; null where the kernel can't know it.";
+    StartNs "start_ns" Int64 "ns" EVERY, "When that process was created, since boot; with `pid` it identifies the process.";
+    Tid "tid" UInt32 "" EVERY, "Thread that the row is about.";
+    Mm "mm" UInt64 "" [Fork, Exec, Memory, MmEnd], "Number of the address space, unique in the trace; after fork and exec the new one.";
+    OldMm "old_mm" UInt64 "" [Fork, Exec], "Address space of the creator (fork; the same as `mm` if it is shared) or of the image before (exec).";
+    RssAnon "rss_anon" Int64 "bytes" [Fork, Exec, Memory, MmEnd], "Resident anonymous memory of the address space; in `mm_end` just before it was given back.";
+    RssFile "rss_file" Int64 "bytes" [Fork, Exec, Memory, MmEnd], "Resident pages of files.";
+    RssShmem "rss_shmem" Int64 "bytes" [Fork, Exec, Memory, MmEnd], "Resident shared memory (tmpfs, memfd, shared anonymous mappings).";
+    Swap "swap" Int64 "bytes" [Fork, Exec, Memory, MmEnd], "Memory that was swapped out.";
+    Vms "vms" Int64 "bytes" [Fork, Exec, Memory, MmEnd], "Size of all mappings.";
+    Bound "bound" Int64 "bytes" [Fork, Exec, Memory, MmEnd], "How far each of the row's `rss_*` and `swap` values may be off, either way.";
+    PeakNs "peak_ns" Int64 "ns" [MmEnd], "When the resident memory was highest, since boot.";
+    PeakRssAnon "peak_rss_anon" Int64 "bytes" [MmEnd], "Resident anonymous memory at `peak_ns`.";
+    PeakRssFile "peak_rss_file" Int64 "bytes" [MmEnd], "Resident pages of files at `peak_ns`.";
+    PeakRssShmem "peak_rss_shmem" Int64 "bytes" [MmEnd], "Resident shared memory at `peak_ns`.";
+    SwapAtPeak "swap_at_peak" Int64 "bytes" [MmEnd], "Memory swapped out at `peak_ns`.";
+    VmsAtPeak "vms_at_peak" Int64 "bytes" [MmEnd], "Size of all mappings at `peak_ns`.";
+    PeakSwap "peak_swap" Int64 "bytes" [MmEnd], "Most memory ever swapped out.";
+    PeakVms "peak_vms" Int64 "bytes" [MmEnd], "Largest size of all mappings ever.";
+    CreatorPid "creator_pid" UInt32 "" [Fork], "Process that created the subject; null for the recorded command itself.";
+    CreatorStartNs "creator_start_ns" Int64 "ns" [Fork], "When that process was created, since boot.";
+    CreatorTid "creator_tid" UInt32 "" [Fork, Thread], "Thread that created the subject.";
+    CreatorThreads "creator_threads" UInt32 "" [Fork], "Live threads of the creator at that moment.";
+    CloneFlags "clone_flags" UInt64 "" [Fork, Thread], "Flags of clone, without the exit signal.";
+    Threads "threads" UInt32 "" [Thread, ThreadExit], "Live threads of the process after this.";
+    ParentPid "parent_pid" UInt32 "" [Exit, Snapshot], "Parent at this moment, not always the creator.";
+    ParentStartNs "parent_start_ns" Int64 "ns" [Exit, Snapshot], "When that parent was created, since boot.";
+    Comm "comm" Text "" [Fork, Thread, Exec, Rename], "Name of the thread after this.";
+    CommRaw "comm_raw" Bytes "" [Fork, Thread, Exec, Rename], "The exact bytes of `comm`; null where `comm` is exact.";
+    Filename "filename" Text "" [Exec], "Path that was given to exec.";
+    FilenameRaw "filename_raw" Bytes "" [Exec], "The exact bytes of `filename`; null where `filename` is exact.";
+    Argv "argv" TextList "" [Exec], "Arguments; the last may be cut, see `argv_truncated`.";
+    ArgvRaw "argv_raw" BytesList "" [Exec], "The exact bytes of all of `argv`; null where `argv` is exact.";
+    ArgvBytes "argv_bytes" Int64 "bytes" [Exec], "Length of all arguments with their NULs, also of those that were cut off.";
+    ArgvTruncated "argv_truncated" Bool "" [Exec], "Whether `argv` is not all of it.";
+    OldTid "old_tid" UInt32 "" [Exec], "Thread that called exec; from here on its id is the process's.";
+    Status "status" UInt32 "" [Exit], "Status as wait gives it: exit code in bits 8 to 15, signal in 0 to 6, core dump in 7.";
+    CpuNs "cpu_ns" Int64 "ns" [ThreadExit, Exit, Reaped], "CPU time of the thread (`thread_exit`, exit; up to a tick less than the truth) or of the whole process (reaped).";
+    Zombie "zombie" Bool "" [Snapshot], "Whether the process had ended but was not reaped.";
+    LostKinds "lost_kinds" TextList "" [Loss], "Kinds of the records that were lost.";
+    LostCounts "lost_counts" Int64List "" [Loss], "How many were lost of each of `lost_kinds`, in the same order.";
+}
+
+impl Col {
+    /// What the table says about it.
+    pub const fn column(self) -> &'static Column {
+        &COLUMNS[self as usize]
+    }
+}
+
+/// The Arrow schema; unit and one-sentence documentation are metadata of each field.
+pub fn arrow_schema() -> SchemaRef {
+    static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
+        Arc::new(Schema::new(
+            COLUMNS.iter().map(field).collect::<Vec<Field>>(),
+        ))
+    });
+    Arc::clone(&SCHEMA)
+}
+
+fn field(column: &Column) -> Field {
+    let mut metadata = HashMap::from([("doc".to_owned(), column.doc.to_owned())]);
+    if !column.unit.is_empty() {
+        metadata.insert("unit".to_owned(), column.unit.to_owned());
+    }
+    Field::new(column.name, column.of.arrow(), !column.required()).with_metadata(metadata)
+}

@@ -1,0 +1,175 @@
+//! Random events with a bias towards the values where encodings break.
+
+use crate::event::{
+    Event, Exec, Exit, Fork, Loss, Memory, MmEnd, Reaped, Snapshot, Subject, Thread, ThreadExit,
+    What,
+};
+use crate::trace::schema::Kind;
+use crate::units::ProcessKey;
+
+/// A seeded source of numbers (splitmix64).
+pub(super) struct Random(pub(super) u64);
+
+impl Random {
+    pub(super) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    pub(super) fn below(&mut self, limit: usize) -> usize {
+        usize::try_from(self.next() % limit as u64).unwrap()
+    }
+
+    pub(super) fn u64(&mut self) -> u64 {
+        const EDGES: [u64; 7] = [
+            0,
+            1,
+            i64::MAX as u64 - 1,
+            i64::MAX as u64,
+            i64::MAX as u64 + 1,
+            u64::MAX - 1,
+            u64::MAX,
+        ];
+        match self.below(4) {
+            0 => EDGES[self.below(EDGES.len())],
+            1 => self.next() % 1000,
+            _ => self.next() >> self.below(64),
+        }
+    }
+
+    fn u32(&mut self) -> u32 {
+        const EDGES: [u32; 5] = [0, 1, i32::MAX as u32, i32::MAX as u32 + 1, u32::MAX];
+        match self.below(3) {
+            0 => EDGES[self.below(EDGES.len())],
+            _ => u32::try_from(self.next() >> 32).unwrap() >> self.below(32),
+        }
+    }
+
+    fn flag(&mut self) -> bool {
+        self.below(2) == 1
+    }
+
+    fn some<T>(&mut self, value: impl FnOnce(&mut Self) -> T) -> Option<T> {
+        self.flag().then(|| value(self))
+    }
+
+    /// Text, text that isn't ASCII, any bytes, nothing.
+    pub(super) fn bytes(&mut self) -> Vec<u8> {
+        let length = self.below(40);
+        match self.below(4) {
+            0 => Vec::new(),
+            1 => "häß€🦀\u{0}\u{fffd}".as_bytes().to_vec(),
+            2 => (0..length).map(|_| self.next().to_le_bytes()[0]).collect(),
+            _ => (0..length)
+                .map(|_| b'a' + self.next().to_le_bytes()[0] % 26)
+                .collect(),
+        }
+    }
+
+    fn process(&mut self) -> ProcessKey {
+        ProcessKey {
+            pid: self.u32(),
+            start_ns: self.u64(),
+        }
+    }
+
+    fn memory(&mut self) -> Memory {
+        Memory {
+            anon: self.u64(),
+            file: self.u64(),
+            shmem: self.u64(),
+            swap: self.u64(),
+            vms: self.u64(),
+        }
+    }
+
+    pub(super) fn what(&mut self, kind: Kind) -> What {
+        match kind {
+            Kind::Fork => What::Fork(Fork {
+                creator: self.some(Self::process),
+                creator_tid: self.some(Self::u32),
+                creator_threads: self.some(Self::u32),
+                clone_flags: self.some(Self::u64),
+                mm: self.some(Self::u64),
+                creator_mm: self.some(Self::u64),
+                memory: self.memory(),
+                comm: self.bytes(),
+            }),
+            Kind::Thread => What::Thread(Thread {
+                creator_tid: self.u32(),
+                threads: self.u32(),
+                clone_flags: self.u64(),
+                comm: self.bytes(),
+            }),
+            Kind::Exec => What::Exec(Exec {
+                filename: self.bytes(),
+                argv: (0..self.below(6)).map(|_| self.bytes()).collect(),
+                argv_bytes: self.u64(),
+                argv_truncated: self.flag(),
+                comm: self.bytes(),
+                old_tid: self.u32(),
+                mm: self.some(Self::u64),
+                old_mm: self.some(Self::u64),
+                memory: self.memory(),
+            }),
+            Kind::Rename => What::Rename(self.bytes()),
+            Kind::ThreadExit => What::ThreadExit(ThreadExit {
+                cpu_ns: self.u64(),
+                threads: self.u32(),
+            }),
+            Kind::Exit => What::Exit(Exit {
+                status: self.u32(),
+                parent: self.some(Self::process),
+                cpu_ns: self.u64(),
+            }),
+            Kind::Reaped => What::Reaped(Reaped {
+                cpu_ns: self.some(Self::u64),
+            }),
+            Kind::Memory => What::Memory {
+                mm: self.u64(),
+                now: self.memory(),
+            },
+            Kind::MmEnd => What::MmEnd(MmEnd {
+                mm: self.u64(),
+                peak: self.memory(),
+                peak_ns: self.u64(),
+                last: self.memory(),
+                peak_vms: self.u64(),
+                peak_swap: self.u64(),
+            }),
+            Kind::Snapshot => What::Snapshot(Snapshot {
+                parent: self.some(Self::process),
+                zombie: self.flag(),
+            }),
+            Kind::Loss => What::Loss(Loss {
+                lost: (0..self.below(4))
+                    .map(|_| (format!("k{}é", self.below(9)), self.u64()))
+                    .collect(),
+            }),
+        }
+    }
+
+    pub(super) fn event(&mut self, kind: Kind) -> Event {
+        Event {
+            time_ns: self.u64(),
+            cpu: u16::try_from(self.u32() & 0xffff).unwrap(),
+            subject: self.some(|random| Subject {
+                process: random.process(),
+                tid: random.u32(),
+            }),
+            what: self.what(kind),
+        }
+    }
+
+    pub(super) fn events(&mut self, count: usize) -> Vec<Event> {
+        (0..count)
+            .map(|_| {
+                let kind = Kind::ALL[self.below(Kind::ALL.len())];
+                self.event(kind)
+            })
+            .collect()
+    }
+}
