@@ -5,4 +5,5 @@
 //! stands beside them: it uses `decode` and hands events to sinks that `cli` gives it.
 
 pub mod event;
+pub mod model;
 pub mod units;
