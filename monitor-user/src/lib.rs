@@ -6,4 +6,5 @@
 
 pub mod event;
 pub mod model;
+pub mod report;
 pub mod units;

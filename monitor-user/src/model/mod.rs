@@ -18,10 +18,10 @@ mod memory;
 mod order;
 pub mod program;
 mod summary;
-
-
-
-
+#[cfg(any(test, feature = "testkit"))]
+pub mod testkit;
+#[cfg(test)]
+mod tests;
 mod timeline;
 mod tree;
 mod trust;

@@ -67,9 +67,7 @@ mod tests {
     #[test]
     fn window_is_bounded() {
         let mut sorter = Sorter::default();
-        let given = (0..10_000)
-            .filter_map(|n| sorter.push(event(n, 0)))
-            .count();
+        let given = (0..10_000).filter_map(|n| sorter.push(event(n, 0))).count();
         assert_eq!(given, 10_000 - WINDOW);
         assert_eq!(sorter.held.len(), WINDOW);
     }

@@ -59,10 +59,10 @@ fn told_by(kind: Interpreter, args: &[Vec<u8>]) -> Option<Vec<u8>> {
     let mut rest = args.iter();
     while let Some(arg) = rest.next() {
         match arg.as_slice() {
-            b"-c" | b"-e" => {
-                let code = rest.next()?;
-                let option = if arg == b"-c" { "-c '" } else { "-e '" };
-                return Some([option.as_bytes(), code, b"'"].concat());
+            b"-c" => return Some([b"-c '", rest.next()?.as_slice(), b"'"].concat()),
+            // To a shell, -e is something else.
+            b"-e" if kind == Interpreter::Other => {
+                return Some([b"-e '", rest.next()?.as_slice(), b"'"].concat());
             }
             b"-m" if kind == Interpreter::Python => {
                 return Some([b"-m ", rest.next()?.as_slice()].concat());
@@ -97,13 +97,25 @@ mod tests {
 
     #[test]
     fn interpreters_are_called_by_what_they_run() {
-        assert_eq!(of(&["/usr/bin/python3", "-u", "/a/b/pool.py", "8"]), "python3 pool.py");
-        assert_eq!(of(&["python3.11", "-X", "dev", "-m", "http.server"]), "python3.11 -m http.server");
+        assert_eq!(
+            of(&["/usr/bin/python3", "-u", "/a/b/pool.py", "8"]),
+            "python3 pool.py"
+        );
+        assert_eq!(
+            of(&["python3.11", "-X", "dev", "-m", "http.server"]),
+            "python3.11 -m http.server"
+        );
         assert_eq!(of(&["python", "-c", "print(1)"]), "python -c 'print(1)'");
         assert_eq!(of(&["sh", "-ec", "make all"]), "sh -c 'make all'");
-        assert_eq!(of(&["bash", "-e", "-o", "pipefail", "/x/run.sh"]), "bash run.sh");
+        assert_eq!(
+            of(&["bash", "-e", "-o", "pipefail", "/x/run.sh"]),
+            "bash run.sh"
+        );
         assert_eq!(of(&["-bash", "--login"]), "-bash");
-        assert_eq!(of(&["java", "-Xmx2g", "-jar", "/opt/a.jar"]), "java -jar a.jar");
+        assert_eq!(
+            of(&["java", "-Xmx2g", "-jar", "/opt/a.jar"]),
+            "java -jar a.jar"
+        );
         assert_eq!(of(&["/bin/true", "x"]), "true");
         assert_eq!(of(&[]), "x");
         assert_eq!(of(&["python3"]), "python3");

@@ -217,7 +217,11 @@ impl Summary {
             .creator
             .and_then(|creator| self.processes.get(&creator))
             .map_or_else(|| fork.comm.clone(), |creator| creator.program.clone());
-        if let Some(live) = self.processes.get_mut(&key).filter(|l| l.program.is_empty()) {
+        if let Some(live) = self
+            .processes
+            .get_mut(&key)
+            .filter(|l| l.program.is_empty())
+        {
             live.program = program;
         }
         let shared = fork.mm.is_some() && fork.mm == fork.creator_mm;
@@ -341,12 +345,19 @@ impl Summary {
         }
         let space = self.spaces.entry(mm).or_default();
         (space.rss, space.vms) = (now.rss(), now.vms);
-        self.rss = self.rss.saturating_sub(before_rss).saturating_add(now.rss());
+        self.rss = self
+            .rss
+            .saturating_sub(before_rss)
+            .saturating_add(now.rss());
         self.vms = self.vms.saturating_sub(before_vms).saturating_add(now.vms);
         let spaces = self.spaces.len() as u64;
         self.max_spaces = self.max_spaces.max(spaces);
         self.peak_vms = self.peak_vms.max(self.vms);
-        if self.peak_rss.as_ref().is_none_or(|peak| self.rss > peak.rss) {
+        if self
+            .peak_rss
+            .as_ref()
+            .is_none_or(|peak| self.rss > peak.rss)
+        {
             self.peak_rss = Some(Peak {
                 time_ns,
                 rss: self.rss,

@@ -67,8 +67,11 @@ impl Timeline {
         // of the bucket of the change.
         while self.buckets.len() <= at {
             let first = self.buckets.is_empty();
-            self.buckets
-                .push(if first { Bucket::of(rss, vms) } else { self.now });
+            self.buckets.push(if first {
+                Bucket::of(rss, vms)
+            } else {
+                self.now
+            });
         }
         let value = Bucket::of(rss, vms);
         self.buckets[at] = self.buckets[at].join(value);
@@ -78,9 +81,12 @@ impl Timeline {
     /// Spans in order: start in ns since boot, and what was lowest and highest until the next.
     pub fn points(&self) -> impl Iterator<Item = (u64, Bucket)> + '_ {
         let start = self.start_ns.unwrap_or(0);
-        (0_u64..)
-            .zip(&self.buckets)
-            .map(move |(n, bucket)| (start.saturating_add(n.saturating_mul(self.width_ns)), *bucket))
+        (0_u64..).zip(&self.buckets).map(move |(n, bucket)| {
+            (
+                start.saturating_add(n.saturating_mul(self.width_ns)),
+                *bucket,
+            )
+        })
     }
 
     /// Length of each span, ns.

@@ -54,14 +54,22 @@ pub(super) fn trust(context: &Context<'_>, gaps: &Gaps, events: u64) -> Trust {
     for (map, n) in recording.full_maps.iter().filter(|(_, n)| **n > 0) {
         notes.push(format!(
             "{n} {} no room in the kernel-side table {map}.",
-            if *n == 1 { "entry found" } else { "entries found" }
+            if *n == 1 {
+                "entry found"
+            } else {
+                "entries found"
+            }
         ));
     }
     if recording.late_events > 0 {
         notes.push(format!(
             "{} {} too late to be put in order.",
             recording.late_events,
-            if recording.late_events == 1 { "event came" } else { "events came" }
+            if recording.late_events == 1 {
+                "event came"
+            } else {
+                "events came"
+            }
         ));
     }
     if !recording.missing_hooks.is_empty() {

@@ -61,7 +61,8 @@ pub(super) fn repair(state: &mut State, context: &Context<'_>, gaps: &mut Gaps) 
 fn first_images(state: &mut State, context: &Context<'_>, borrowed: &HashMap<usize, Mm>) {
     for (at, draft) in state.processes.iter_mut().enumerate() {
         if context.root == Some(draft.key) {
-            // Places of images must not change: others refer to them.
+            // What it was before its first exec is the recorder, which isn't listed.
+            draft.images.retain(|i| i.image.how == How::Exec);
             continue;
         }
         if draft.fork.is_none() && !has_inherited(draft) {
@@ -70,10 +71,6 @@ fn first_images(state: &mut State, context: &Context<'_>, borrowed: &HashMap<usi
             image.shared = mm.is_some();
             draft.images.push(image);
         }
-    }
-    if let Some(at) = context.root.and_then(|root| state.by_key.get(&root)) {
-        let draft = &mut state.processes[*at];
-        draft.images.retain(|i| i.image.how == How::Exec);
     }
 }
 
@@ -141,7 +138,11 @@ fn of_track(track: &Track, end_rss: Option<u64>, kept: bool) -> Option<ImageMemo
 /// creator.
 pub(super) fn owners(processes: &mut [Process], state: &State) {
     for process in processes {
-        let Some(draft) = state.by_key.get(&process.key).map(|at| &state.processes[*at]) else {
+        let Some(draft) = state
+            .by_key
+            .get(&process.key)
+            .map(|at| &state.processes[*at])
+        else {
             continue;
         };
         let shared: HashSet<Mm> = draft

@@ -93,8 +93,7 @@ fn root(state: &State, recording: &Recording) -> Option<ProcessKey> {
             start_ns: recording.root_start_ns,
         });
     }
-    let made_by_nobody =
-        |d: &&Draft| matches!(&d.fork, Some((_, fork)) if fork.creator.is_none());
+    let made_by_nobody = |d: &&Draft| matches!(&d.fork, Some((_, fork)) if fork.creator.is_none());
     let roots = state.processes.iter().filter(made_by_nobody);
     roots.map(|d| d.key).min_by_key(|k| (k.start_ns, k.pid))
 }
