@@ -7,6 +7,8 @@
 pub mod decode;
 pub mod event;
 pub mod host;
+pub mod model;
 pub mod record;
+pub mod report;
 pub mod trace;
 pub mod units;

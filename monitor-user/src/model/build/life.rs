@@ -1,0 +1,109 @@
+//! Ends, threads, CPU time and survival of processes.
+
+use super::Context;
+use crate::model::{
+    draft::Draft,
+    tree::{Ending, Process},
+};
+
+/// A process that lives on for less than this after the root doesn't count as a survivor.
+const SURVIVAL_NS: u64 = 250_000_000;
+
+/// Threads of a process.
+#[derive(Clone, Copy)]
+pub(super) struct Threads {
+    pub(super) created: u32,
+    pub(super) max: u32,
+}
+
+/// Whether and when a process ended.
+pub(super) fn ending(draft: &Draft, context: &Context<'_>) -> Ending {
+    if let Some((time_ns, _, _)) = draft.exit() {
+        return Ending::Ended { at: Some(*time_ns) };
+    }
+    let is_root = context.root == Some(draft.key);
+    let followed = context.newest.get(&draft.key.pid) > Some(&draft.key.start_ns);
+    let waited_for = is_root && context.recording.exit_status.is_some();
+    if draft.reaped.is_some() || followed || waited_for {
+        return Ending::Ended { at: None };
+    }
+    match draft.snapshot {
+        Some((_, look)) if look.zombie => Ending::Ended { at: None },
+        Some(_) => Ending::Alive,
+        // It did something after the recorder had looked.
+        None if context.looked_ns.is_some_and(|at| draft.seen_ns > at) => Ending::Unknown,
+        None if context.has_end => Ending::Ended { at: None },
+        None => Ending::Unknown,
+    }
+}
+
+/// Threads, if no loss has made them uncertain.
+///
+/// Each thread has a row for its birth and one for its end, and each row of an end tells how many
+/// were left. So for a process that has ended, either kind of row is enough.
+pub(super) fn threads(draft: &Draft, context: &Context<'_>) -> Option<Threads> {
+    let ends = draft.thread_exits + u32::try_from(draft.exits.len()).unwrap_or(u32::MAX);
+    let births_lost = context.is_lost("thread");
+    let ends_known = !draft.exits.is_empty() && !context.is_lost("thread_exit");
+    if births_lost && !ends_known {
+        return None;
+    }
+    // Skipped runs of a BPF program aren't counted by kind: ends can still tell of more births.
+    let created = draft.threads.max(ends.saturating_sub(1));
+    Some(Threads {
+        created,
+        max: draft.threads_max,
+    })
+}
+
+/// CPU time: the kernel's final sum, else that of the rows of all threads.
+pub(super) fn cpu_ns(draft: &Draft, context: &Context<'_>) -> Option<u64> {
+    if let Some(total) = draft.reaped.and_then(|(_, cpu_ns)| cpu_ns) {
+        return Some(total);
+    }
+    let ends = draft.thread_exits + u32::try_from(draft.exits.len()).unwrap_or(u32::MAX);
+    let is_whole = !draft.exits.is_empty()
+        && ends == draft.threads.saturating_add(1)
+        && !(context.is_lost("thread") && context.is_lost("thread_exit"));
+    let last: u64 = draft.exits.iter().map(|(_, _, exit)| exit.cpu_ns).sum();
+    is_whole.then(|| draft.thread_cpu_ns.saturating_add(last))
+}
+
+/// Time from the end of the last thread to the freeing.
+pub(super) fn zombie_ns(draft: &Draft) -> Option<u64> {
+    let (end_ns, _, _) = draft.exit()?;
+    let (reaped_ns, _) = draft.reaped?;
+    Some(reaped_ns.saturating_sub(*end_ns))
+}
+
+/// Says of each process whether it survived the root.
+pub(super) fn survivors(processes: &mut [Process], context: &Context<'_>) {
+    let root = processes.iter().find(|p| Some(p.key) == context.root);
+    let root_ending = root.map_or(Ending::Unknown, |r| r.ending);
+    let alive_ns = context.looked_ns;
+    for process in processes {
+        process.survived_root = if Some(process.key) == context.root {
+            Some(false)
+        } else {
+            survived(process, root_ending, alive_ns)
+        };
+    }
+}
+
+fn survived(process: &Process, root: Ending, alive_ns: Option<u64>) -> Option<bool> {
+    let root_end = match root {
+        Ending::Alive => return Some(false),
+        Ending::Unknown | Ending::Ended { at: None } => return None,
+        Ending::Ended { at: Some(at) } => at,
+    };
+    let limit = root_end.saturating_add(SURVIVAL_NS);
+    if process.key.start_ns >= root_end {
+        return Some(false);
+    }
+    match process.ending {
+        Ending::Ended { at: Some(at) } => Some(at > limit),
+        // If the recorder looked too early, it can't know.
+        Ending::Alive => (alive_ns? > limit).then_some(true),
+        Ending::Ended { at: None } | Ending::Unknown => None,
+    }
+}

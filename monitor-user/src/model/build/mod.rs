@@ -1,0 +1,218 @@
+//! From what events said to a tree: repairs, then each process, then totals.
+
+mod images;
+mod life;
+
+use std::collections::HashMap;
+
+use crate::{
+    event::Recording,
+    model::{
+        draft::Draft,
+        fold::State,
+        tree::{Created, CreatedBy, CreatorFrom, Ending, Process, Totals, Tree},
+        trust::{self, Gaps},
+    },
+    units::ProcessKey,
+};
+
+/// What holds for the recording as a whole.
+pub(super) struct Context<'a> {
+    pub(super) recording: &'a Recording,
+    pub(super) root: Option<ProcessKey>,
+    /// Records lost by kind: what events and what the recording's end tell, whichever is more.
+    pub(super) lost: std::collections::BTreeMap<String, u64>,
+    /// The recording ended properly, so the recorder looked at who was alive.
+    pub(super) has_end: bool,
+    /// When it looked last, ns since boot; `None` if it found nobody.
+    pub(super) looked_ns: Option<u64>,
+    /// Newest start of each pid.
+    pub(super) newest: HashMap<u32, u64>,
+}
+
+impl Context<'_> {
+    /// Whether records of a kind were lost.
+    pub(super) fn is_lost(&self, kind: &str) -> bool {
+        self.lost.get(kind).is_some_and(|n| *n > 0)
+    }
+}
+
+/// Makes the tree.
+pub(super) fn tree(mut state: State, recording: &Recording) -> Tree {
+    let context = context(&state, recording);
+    let mut gaps = Gaps::default();
+    images::repair(&mut state, &context, &mut gaps);
+    let mut processes: Vec<Process> = state
+        .processes
+        .iter()
+        .map(|draft| process(draft, &state, &context, &mut gaps))
+        .collect();
+    processes.sort_by_key(|p| (p.key.start_ns, p.key.pid));
+    life::survivors(&mut processes, &context);
+    images::owners(&mut processes, &state);
+    gaps.mm_ends = images::unclosed(&processes, &state, &context);
+    let trust = trust::trust(&context, &gaps, state.events);
+    let totals = totals(&processes, &state, context.root);
+    Tree {
+        root: context.root,
+        processes,
+        totals,
+        summary: state.summary,
+        timeline: state.timeline,
+        trust,
+        end_ns: recording.end_ns.unwrap_or(state.last_ns),
+    }
+}
+
+fn context<'a>(state: &State, recording: &'a Recording) -> Context<'a> {
+    let mut lost = recording.lost.clone();
+    for (kind, n) in &state.lost {
+        let total = lost.entry(kind.clone()).or_default();
+        *total = (*total).max(*n);
+    }
+    let mut newest = HashMap::new();
+    for draft in &state.processes {
+        let start = newest.entry(draft.key.pid).or_insert(draft.key.start_ns);
+        *start = (*start).max(draft.key.start_ns);
+    }
+    let drafts = state.processes.iter();
+    Context {
+        recording,
+        root: root(state, recording),
+        lost,
+        has_end: recording.end_ns.is_some() && !recording.cut_short,
+        looked_ns: drafts.filter_map(|d| d.snapshot.map(|s| s.0)).max(),
+        newest,
+    }
+}
+
+fn root(state: &State, recording: &Recording) -> Option<ProcessKey> {
+    if recording.root_pid != 0 {
+        return Some(ProcessKey {
+            pid: recording.root_pid,
+            start_ns: recording.root_start_ns,
+        });
+    }
+    let made_by_nobody = |d: &&Draft| matches!(&d.fork, Some((_, fork)) if fork.creator.is_none());
+    let roots = state.processes.iter().filter(made_by_nobody);
+    roots.map(|d| d.key).min_by_key(|k| (k.start_ns, k.pid))
+}
+
+fn process(draft: &Draft, state: &State, context: &Context<'_>, gaps: &mut Gaps) -> Process {
+    let is_root = context.root == Some(draft.key);
+    let ending = life::ending(draft, context);
+    let created = created(draft, state, is_root);
+    if draft.fork.is_none() && !is_root {
+        gaps.forks += 1;
+        if created.creator.is_some() {
+            gaps.creators_from_parent += 1;
+        }
+    }
+    match ending {
+        Ending::Ended { at: None } => gaps.ends += 1,
+        Ending::Unknown => gaps.unknown_ends += 1,
+        Ending::Ended { .. } | Ending::Alive => {}
+    }
+    let exit = draft.exit().map(|(_, _, exit)| exit);
+    let threads = life::threads(draft, context);
+    if threads.is_none() {
+        gaps.threads += 1;
+    }
+    let look = draft.snapshot.map(|(_, look)| look);
+    Process {
+        key: draft.key,
+        comm: draft.comm.as_ref().map(|(_, comm)| comm.clone()),
+        images: images::images(draft, state, ending),
+        threads_created: threads.map(|t| t.created),
+        threads_max: threads.map(|t| t.max),
+        cpu_ns: life::cpu_ns(draft, context),
+        status: exit
+            .map(|e| e.status)
+            .or(context.recording.exit_status.filter(|_| is_root)),
+        final_parent: exit.and_then(|e| e.parent).or(look.and_then(|l| l.parent)),
+        survived_root: None,
+        zombie_ns: life::zombie_ns(draft),
+        zombie_at_end: look.is_some_and(|l| l.zombie),
+        created,
+        ending,
+    }
+}
+
+fn created(draft: &Draft, state: &State, is_root: bool) -> Created {
+    if is_root {
+        return Created {
+            by: Some(CreatedBy::Root),
+            creator_threads: Some(1),
+            ..Created::default()
+        };
+    }
+    let Some((_, fork)) = &draft.fork else {
+        let exit = draft.exit().and_then(|(_, _, exit)| exit.parent);
+        let parent = exit.filter(|p| *p != draft.key && state.by_key.contains_key(p));
+        return Created {
+            creator: parent,
+            creator_from: match parent {
+                Some(_) => CreatorFrom::ParentAtEnd,
+                None => CreatorFrom::Fork,
+            },
+            ..Created::default()
+        };
+    };
+    // An address space of its own is a copy. A shared one doesn't tell vfork from CLONE_VM.
+    let has_copy = matches!((fork.mm, fork.creator_mm), (Some(own), Some(old)) if own != old);
+    Created {
+        by: fork
+            .clone_flags
+            .map(CreatedBy::from_flags)
+            .or(has_copy.then_some(CreatedBy::Fork)),
+        flags: fork.clone_flags,
+        creator: fork.creator,
+        creator_from: CreatorFrom::Fork,
+        creator_tid: fork.creator_tid,
+        creator_threads: fork.creator_threads,
+    }
+}
+
+fn totals(processes: &[Process], state: &State, root: Option<ProcessKey>) -> Totals {
+    let created: Option<Vec<u64>> = processes
+        .iter()
+        .map(|p| p.threads_created.map(u64::from))
+        .collect();
+    let survived: Option<Vec<bool>> = processes.iter().map(|p| p.survived_root).collect();
+    Totals {
+        processes: processes.len() as u64,
+        threads_created: created.map(|c| c.iter().sum()),
+        max_depth: max_depth(processes, root),
+        survivors: survived.map(|s| s.iter().filter(|yes| **yes).count() as u64),
+        max_spaces: state.summary.max_spaces(),
+    }
+}
+
+/// Longest chain of creators that ends at the root.
+fn max_depth(processes: &[Process], root: Option<ProcessKey>) -> u64 {
+    let creators: HashMap<ProcessKey, Option<ProcessKey>> = processes
+        .iter()
+        .map(|p| (p.key, p.created.creator))
+        .collect();
+    let mut depths: HashMap<ProcessKey, u64> = root.map(|r| (r, 0)).into_iter().collect();
+    for process in processes {
+        // Up to somebody whose depth is known, then down again; a chain without such is cut off.
+        let mut chain = Vec::new();
+        let mut at = Some(process.key);
+        while let Some(key) = at.filter(|k| !depths.contains_key(k)) {
+            chain.push(key);
+            at = creators.get(&key).copied().flatten();
+            if chain.len() > processes.len() {
+                at = None;
+            }
+        }
+        let Some(mut depth) = at.and_then(|key| depths.get(&key).copied()) else {
+            continue;
+        };
+        for key in chain.into_iter().rev() {
+            depth += 1;
+            depths.insert(key, depth);
+        }
+    }
+    depths.into_values().max().unwrap_or(0)
+}

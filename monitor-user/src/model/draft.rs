@@ -1,0 +1,153 @@
+//! A process while the fold runs: what events said, in no particular order.
+
+use crate::{
+    event::{Event, Exec, Exit, Fork, Mm, Snapshot},
+    model::{
+        memory::Track,
+        tree::{How, Image},
+    },
+    units::ProcessKey,
+};
+
+/// A process.
+#[derive(Clone, Debug)]
+pub(super) struct Draft {
+    pub(super) key: ProcessKey,
+    /// Its last event, of memory not counted.
+    pub(super) seen_ns: u64,
+    /// Its creation, with its time.
+    pub(super) fork: Option<(u64, Fork)>,
+    /// Images in the order of their events; places never change.
+    pub(super) images: Vec<ImageDraft>,
+    /// Last name of the leader, with its time.
+    pub(super) comm: Option<(u64, Vec<u8>)>,
+    /// Rows of new threads.
+    pub(super) threads: u32,
+    /// Most live threads that any row told of.
+    pub(super) threads_max: u32,
+    /// Rows of threads that ended and left others.
+    pub(super) thread_exits: u32,
+    /// Their CPU time, ns.
+    pub(super) thread_cpu_ns: u64,
+    /// Rows of last threads: time, thread, row. More than one if two ended at once (before 6.16).
+    pub(super) exits: Vec<(u64, u32, Exit)>,
+    /// Reaping: time and final CPU time.
+    pub(super) reaped: Option<(u64, Option<u64>)>,
+    /// Look at the end of the recording, with its time.
+    pub(super) snapshot: Option<(u64, Snapshot)>,
+}
+
+/// An image of a process.
+#[derive(Clone, Debug)]
+pub(super) struct ImageDraft {
+    pub(super) image: Image,
+    /// It uses the address space of another process.
+    pub(super) shared: bool,
+    /// Its own highest values, where they aren't those of the address space's whole life.
+    pub(super) track: Option<Track>,
+    /// RSS of a shared address space when this image left it.
+    pub(super) left_with: Option<u64>,
+}
+
+impl Draft {
+    pub(super) fn new(key: ProcessKey) -> Self {
+        Self {
+            key,
+            seen_ns: 0,
+            fork: None,
+            images: Vec::new(),
+            comm: None,
+            threads: 0,
+            threads_max: 1,
+            thread_exits: 0,
+            thread_cpu_ns: 0,
+            exits: Vec::new(),
+            reaped: None,
+            snapshot: None,
+        }
+    }
+
+    /// Takes a name of the leader, unless a later one is known.
+    pub(super) fn name(&mut self, time_ns: u64, comm: &[u8]) {
+        if self.comm.as_ref().is_none_or(|(at, _)| *at <= time_ns) {
+            self.comm = Some((time_ns, comm.to_vec()));
+        }
+    }
+
+    /// Place of the image that began last.
+    pub(super) fn current(&self) -> Option<usize> {
+        let starts = self.images.iter().enumerate();
+        starts
+            .max_by_key(|(_, i)| i.image.start_ns)
+            .map(|(at, _)| at)
+    }
+
+    /// The row of its end that holds: the last one.
+    pub(super) fn exit(&self) -> Option<&(u64, u32, Exit)> {
+        self.exits.iter().max_by_key(|(time, _, _)| *time)
+    }
+
+    /// Takes a row of a last thread; the same thread ends only once.
+    pub(super) fn end(&mut self, event: &Event, exit: Exit) {
+        let tid = event.subject.map_or(self.key.pid, |s| s.tid);
+        self.exits.retain(|(_, other, _)| *other != tid);
+        self.exits.push((event.time_ns, tid, exit));
+    }
+}
+
+impl ImageDraft {
+    /// What a process starts with.
+    pub(super) fn inherited(start_ns: u64, comm: Option<Vec<u8>>, mm: Option<Mm>) -> Self {
+        Self::of(Image {
+            comm,
+            mm,
+            ..empty(How::Inherited, Some(start_ns))
+        })
+    }
+
+    /// What an exec made.
+    pub(super) fn executed(start_ns: u64, exec: &Exec) -> Self {
+        Self::of(Image {
+            filename: Some(exec.filename.clone()),
+            comm: Some(exec.comm.clone()),
+            argv: Some(exec.argv.clone()),
+            argv_bytes: Some(exec.argv_bytes),
+            argv_truncated: Some(exec.argv_truncated),
+            mm: exec.mm,
+            ..empty(How::Exec, Some(start_ns))
+        })
+    }
+
+    /// An exec whose event was lost; only its address space is known.
+    pub(super) fn lost(mm: Mm) -> Self {
+        Self::of(Image {
+            mm: Some(mm),
+            ..empty(How::Exec, None)
+        })
+    }
+
+    fn of(image: Image) -> Self {
+        Self {
+            image,
+            shared: false,
+            track: None,
+            left_with: None,
+        }
+    }
+}
+
+fn empty(how: How, start_ns: Option<u64>) -> Image {
+    Image {
+        how,
+        start_ns,
+        end_ns: None,
+        filename: None,
+        comm: None,
+        argv: None,
+        argv_bytes: None,
+        argv_truncated: None,
+        mm: None,
+        shared_mm_with: None,
+        memory: None,
+    }
+}

@@ -1,0 +1,257 @@
+//! Takes events one by one.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::{
+    event::{Event, Exec, Exit, Fork, Memory, Mm, MmEnd, Recording, What},
+    model::{
+        Summary, Timeline, Tree, build,
+        draft::{Draft, ImageDraft},
+        memory::{ImageAt, Spaces},
+        order::Sorter,
+    },
+    units::ProcessKey,
+};
+
+/// The fold: events in, a [`Tree`] out.
+///
+/// Events may come slightly out of order: a window of some thousand sorts them. One that comes
+/// later than that is taken at its own time as far as the event allows.
+#[derive(Clone, Debug, Default)]
+pub struct Model {
+    sorter: Sorter,
+    pub(super) state: State,
+}
+
+/// What the events so far have said.
+#[derive(Clone, Debug, Default)]
+pub(super) struct State {
+    pub(super) processes: Vec<Draft>,
+    pub(super) by_key: HashMap<ProcessKey, usize>,
+    pub(super) spaces: Spaces,
+    pub(super) summary: Summary,
+    pub(super) timeline: Timeline,
+    /// Records lost, as events in the stream tell.
+    pub(super) lost: BTreeMap<String, u64>,
+    /// Events that this state saw.
+    pub(super) events: u64,
+    /// Time of the last event.
+    pub(super) last_ns: u64,
+}
+
+impl Model {
+    /// A fold that has seen nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes an event.
+    pub fn push(&mut self, event: &Event) {
+        if let Some(event) = self.sorter.push(event.clone()) {
+            self.state.apply(&event);
+        }
+    }
+
+    /// The tree, with what is known about the recording as a whole.
+    pub fn finish(mut self, recording: &Recording) -> Tree {
+        while let Some(event) = self.sorter.pop() {
+            self.state.apply(&event);
+        }
+        build::tree(self.state, recording)
+    }
+}
+
+impl State {
+    fn apply(&mut self, event: &Event) {
+        self.events += 1;
+        self.last_ns = self.last_ns.max(event.time_ns);
+        self.summary.push(event);
+        if matches!(
+            event.what,
+            What::Fork(_) | What::Exec(_) | What::Memory { .. } | What::MmEnd(_) | What::Reaped(_)
+        ) {
+            let (rss, vms) = (self.summary.rss(), self.summary.vms());
+            self.timeline.push(event.time_ns, rss, vms);
+        }
+        let process = event.subject.map(|s| self.process(s.process));
+        match (&event.what, process) {
+            (What::Memory { mm, now }, _) => self.memory(event.time_ns, *mm, *now, process),
+            (What::MmEnd(end), _) => self.mm_end(event.time_ns, end),
+            (What::Loss(loss), _) => {
+                for (kind, n) in &loss.lost {
+                    *self.lost.entry(kind.clone()).or_default() += n;
+                }
+            }
+            (_, Some(at)) => self.of_process(event, at),
+            (_, None) => {}
+        }
+    }
+
+    fn of_process(&mut self, event: &Event, at: usize) {
+        let time_ns = event.time_ns;
+        let draft = &mut self.processes[at];
+        draft.seen_ns = draft.seen_ns.max(time_ns);
+        match &event.what {
+            What::Fork(fork) => self.fork(time_ns, at, fork),
+            What::Exec(exec) => self.exec(time_ns, at, exec),
+            What::Exit(exit) => self.exit(event, at, *exit),
+            What::Thread(thread) => {
+                draft.threads += 1;
+                draft.threads_max = draft.threads_max.max(thread.threads);
+            }
+            What::ThreadExit(exit) => {
+                draft.thread_exits += 1;
+                draft.thread_cpu_ns = draft.thread_cpu_ns.saturating_add(exit.cpu_ns);
+                draft.threads_max = draft.threads_max.max(exit.threads.saturating_add(1));
+            }
+            // Other threads have names of their own.
+            What::Rename(comm) => {
+                if event.subject.is_some_and(|s| s.tid == s.process.pid) {
+                    draft.name(time_ns, comm);
+                }
+            }
+            What::Reaped(reaped) => draft.reaped = Some((time_ns, reaped.cpu_ns)),
+            What::Snapshot(snapshot) => draft.snapshot = Some((time_ns, *snapshot)),
+            What::Memory { .. } | What::MmEnd(_) | What::Loss(_) => {}
+        }
+    }
+
+    fn process(&mut self, key: ProcessKey) -> usize {
+        *self.by_key.entry(key).or_insert_with(|| {
+            self.processes.push(Draft::new(key));
+            self.processes.len() - 1
+        })
+    }
+
+    fn fork(&mut self, time_ns: u64, at: usize, fork: &Fork) {
+        if self.processes[at].fork.is_some() {
+            return;
+        }
+        if let Some(creator) = fork.creator {
+            let creator = self.process(creator);
+            let threads = fork.creator_threads.unwrap_or(1);
+            let draft = &mut self.processes[creator];
+            draft.threads_max = draft.threads_max.max(threads);
+            if let Some(mm) = fork.creator_mm {
+                self.runs_in(time_ns, creator, mm);
+            }
+        }
+        let draft = &mut self.processes[at];
+        let is_first = draft.images.is_empty();
+        draft.name(time_ns, &fork.comm);
+        draft.fork = Some((time_ns, fork.clone()));
+        let shared = fork.mm.is_some() && fork.mm == fork.creator_mm;
+        let mut image = ImageDraft::inherited(time_ns, Some(fork.comm.clone()), fork.mm);
+        image.shared = shared;
+        draft.images.push(image);
+        let image_at = (at, draft.images.len() - 1);
+        let Some(mm) = fork.mm else { return };
+        let space = self.spaces.at(mm, time_ns);
+        if !shared {
+            space.note(time_ns, fork.memory);
+            space.owner = Some(image_at);
+        } else if is_first {
+            space.guests.push(image_at);
+            let (now_ns, now) = (space.now_ns, space.now);
+            // Nothing may be known of it yet: then its first row will be.
+            if space.rows.seen {
+                self.track(image_at, now_ns.max(time_ns), now);
+            }
+        }
+    }
+
+    fn exec(&mut self, time_ns: u64, at: usize, exec: &Exec) {
+        let draft = &mut self.processes[at];
+        let before = draft.current();
+        let is_newest = before.is_none_or(|b| draft.images[b].image.start_ns <= Some(time_ns));
+        draft.name(time_ns, &exec.comm);
+        draft.images.push(ImageDraft::executed(time_ns, exec));
+        let image_at = (at, draft.images.len() - 1);
+        if let Some(old) = exec.old_mm {
+            self.runs_in(time_ns, at, old);
+        }
+        if let Some(before) = before.filter(|_| is_newest) {
+            self.leave((at, before));
+        }
+        if let Some(mm) = exec.mm {
+            let space = self.spaces.at(mm, time_ns);
+            space.note(time_ns, exec.memory);
+            space.owner = Some(image_at);
+            space.seen_by = None;
+        }
+    }
+
+    fn exit(&mut self, event: &Event, at: usize, exit: Exit) {
+        self.processes[at].end(event, exit);
+        if let Some(current) = self.processes[at].current() {
+            self.leave((at, current));
+        }
+    }
+
+    fn memory(&mut self, time_ns: u64, mm: Mm, now: Memory, process: Option<usize>) {
+        let space = self.spaces.at(mm, time_ns);
+        if space.note(time_ns, now) && !space.guests.is_empty() {
+            for guest in space.guests.clone() {
+                self.track(guest, time_ns, now);
+            }
+        }
+        if let Some(process) = process {
+            self.runs_in(time_ns, process, mm);
+        }
+    }
+
+    fn mm_end(&mut self, time_ns: u64, end: &MmEnd) {
+        let space = self.spaces.at(end.mm, time_ns);
+        space.end = Some(*end);
+        let guests = std::mem::take(&mut space.guests);
+        for guest in guests {
+            self.processes[guest.0].images[guest.1].left_with = Some(end.last.rss());
+        }
+    }
+
+    fn track(&mut self, (process, image): ImageAt, time_ns: u64, now: Memory) {
+        let image = &mut self.processes[process].images[image];
+        image.track.get_or_insert_default().note(time_ns, now);
+    }
+
+    /// An image stops using its address space.
+    ///
+    /// If others go on in it, what they do later isn't this image's peak.
+    fn leave(&mut self, at: ImageAt) {
+        let image = &mut self.processes[at.0].images[at.1];
+        let Some(mm) = image.image.mm else { return };
+        let Some(space) = self.spaces.get(mm) else {
+            return;
+        };
+        let rss = space.rows.seen.then(|| space.now.rss());
+        let is_owner = space.owner == Some(at);
+        if is_owner && !space.guests.is_empty() && image.track.is_none() {
+            image.track = Some(space.rows);
+            image.left_with = rss;
+        } else if image.shared && image.left_with.is_none() {
+            image.left_with = rss;
+            let time_ns = space.now_ns;
+            self.spaces.at(mm, time_ns).guests.retain(|g| *g != at);
+        }
+    }
+
+    /// A process was seen in an address space: news only if no fork or exec has said so.
+    fn runs_in(&mut self, time_ns: u64, process: usize, mm: Mm) {
+        let space = self.spaces.at(mm, time_ns);
+        match space.owner {
+            Some((owner, _)) if owner == process => {}
+            Some(_) => {
+                let known = space.guests.iter().any(|(guest, _)| *guest == process);
+                if !known && !space.borrowers.contains(&process) {
+                    space.borrowers.push(process);
+                }
+            }
+            None if space.seen_by.is_none() => space.seen_by = Some(process),
+            None => {
+                if space.seen_by != Some(process) && !space.borrowers.contains(&process) {
+                    space.borrowers.push(process);
+                }
+            }
+        }
+    }
+}

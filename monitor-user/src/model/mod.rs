@@ -1,0 +1,35 @@
+//! The process tree and its memory: a pure fold over events.
+//!
+//! [`Model`] takes one event after the other and gives a [`Tree`] at the end. It knows neither BPF
+//! nor files, has no clock, and its memory grows with processes and address spaces, never with
+//! events. [`Summary`] is the small part of it that a recorder can afford: it forgets the dead.
+//!
+//! What an address space holds is kept by the number of the address space, not by process: fork
+//! fills a copy before the child has a pid, exec builds a new one before the program has changed,
+//! vfork and `CLONE_VM` children use their creator's.
+//!
+//! After a loss the model repairs what follows from other events. What doesn't follow is `None`
+//! and a sentence in [`Trust::notes`], never a guess.
+
+mod build;
+mod draft;
+mod fold;
+mod memory;
+mod order;
+pub mod program;
+mod summary;
+#[cfg(any(test, feature = "testkit"))]
+pub mod testkit;
+#[cfg(test)]
+mod tests;
+mod timeline;
+mod tree;
+mod trust;
+
+pub use fold::Model;
+pub use summary::{Peak, Summary, Top};
+pub use timeline::{Bucket, Timeline};
+pub use tree::{
+    Created, CreatedBy, CreatorFrom, Ending, How, Image, ImageMemory, Process, Totals, Tree, Trust,
+    clone_flag_names,
+};

@@ -1,0 +1,131 @@
+//! What a person would call a program, from its arguments.
+
+/// How an interpreter names what it runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Interpreter {
+    Python,
+    Shell,
+    Other,
+}
+
+/// Name of a program with the argument that tells most: `python3 pool.py`, `python3 -m http.server`,
+/// `sh -c 'make all'`, else the last part of its path. Bytes as they are; nothing is escaped.
+///
+/// `comm` serves where there are no arguments.
+pub fn label(filename: &[u8], argv: &[Vec<u8>], comm: &[u8]) -> Vec<u8> {
+    let called = argv.first().filter(|a| !a.is_empty()).map(Vec::as_slice);
+    let name = match called.or(Some(filename).filter(|f| !f.is_empty())) {
+        // A login shell calls itself "-bash".
+        Some(path) => base(path).to_vec(),
+        None => comm.to_vec(),
+    };
+    let Some(kind) = interpreter(&name) else {
+        return name;
+    };
+    match told_by(kind, argv.get(1..).unwrap_or_default()) {
+        Some(rest) => [name.as_slice(), rest.as_slice()].join(&b' '),
+        None => name,
+    }
+}
+
+/// Last part of a path.
+pub fn base(path: &[u8]) -> &[u8] {
+    let end = path.iter().rposition(|b| *b != b'/').map_or(0, |at| at + 1);
+    let start = path[..end].iter().rposition(|b| *b == b'/');
+    let last = &path[start.map_or(0, |at| at + 1)..end];
+    if last.is_empty() { path } else { last }
+}
+
+fn interpreter(name: &[u8]) -> Option<Interpreter> {
+    let stem = name.strip_prefix(b"-").unwrap_or(name);
+    let word = stem
+        .iter()
+        .position(|b| !b.is_ascii_alphabetic())
+        .map_or(stem, |end| &stem[..end]);
+    match word {
+        b"python" | b"pypy" => Some(Interpreter::Python),
+        b"sh" | b"bash" | b"dash" | b"zsh" | b"ksh" | b"tcsh" | b"csh" | b"busybox" => {
+            Some(Interpreter::Shell)
+        }
+        b"perl" | b"ruby" | b"node" | b"Rscript" | b"java" | b"env" | b"php" => {
+            Some(Interpreter::Other)
+        }
+        _ => None,
+    }
+}
+
+/// The first argument that isn't an option, or what `-c`, `-m`, `-e`, `-jar` gives.
+fn told_by(kind: Interpreter, args: &[Vec<u8>]) -> Option<Vec<u8>> {
+    let mut rest = args.iter();
+    while let Some(arg) = rest.next() {
+        match arg.as_slice() {
+            b"-c" => return Some([b"-c '", rest.next()?.as_slice(), b"'"].concat()),
+            // To a shell, -e is something else.
+            b"-e" if kind == Interpreter::Other => {
+                return Some([b"-e '", rest.next()?.as_slice(), b"'"].concat());
+            }
+            b"-m" if kind == Interpreter::Python => {
+                return Some([b"-m ", rest.next()?.as_slice()].concat());
+            }
+            b"-jar" => return Some([b"-jar ", base(rest.next()?)].concat()),
+            // Options of Python that take the next argument along.
+            b"-W" | b"-X" if kind == Interpreter::Python => {
+                rest.next()?;
+            }
+            // Shells join options: -ec CODE.
+            [b'-', letters @ ..] if kind == Interpreter::Shell && letters.ends_with(b"c") => {
+                return Some([b"-c '", rest.next()?.as_slice(), b"'"].concat());
+            }
+            b"-o" | b"+o" | b"-O" if kind == Interpreter::Shell => {
+                rest.next()?;
+            }
+            [b'-', ..] => {}
+            script => return Some(base(script).to_vec()),
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(args: &[&str]) -> String {
+        let argv: Vec<Vec<u8>> = args.iter().map(|a| a.as_bytes().to_vec()).collect();
+        String::from_utf8(label(b"/usr/bin/x", &argv, b"comm")).unwrap()
+    }
+
+    #[test]
+    fn interpreters_are_called_by_what_they_run() {
+        assert_eq!(
+            of(&["/usr/bin/python3", "-u", "/a/b/pool.py", "8"]),
+            "python3 pool.py"
+        );
+        assert_eq!(
+            of(&["python3.11", "-X", "dev", "-m", "http.server"]),
+            "python3.11 -m http.server"
+        );
+        assert_eq!(of(&["python", "-c", "print(1)"]), "python -c 'print(1)'");
+        assert_eq!(of(&["sh", "-ec", "make all"]), "sh -c 'make all'");
+        assert_eq!(
+            of(&["bash", "-e", "-o", "pipefail", "/x/run.sh"]),
+            "bash run.sh"
+        );
+        assert_eq!(of(&["-bash", "--login"]), "-bash");
+        assert_eq!(
+            of(&["java", "-Xmx2g", "-jar", "/opt/a.jar"]),
+            "java -jar a.jar"
+        );
+        assert_eq!(of(&["/bin/true", "x"]), "true");
+        assert_eq!(of(&[]), "x");
+        assert_eq!(of(&["python3"]), "python3");
+        assert_eq!(of(&["python3", "-m"]), "python3");
+    }
+
+    #[test]
+    fn without_a_path_the_kernels_name_serves() {
+        assert_eq!(label(b"", &[], b"worker"), b"worker");
+        assert_eq!(base(b"/"), b"/");
+        assert_eq!(base(b"/usr/bin/"), b"bin");
+    }
+}

@@ -1,0 +1,421 @@
+//! A light fold: sums and their highest values, without the past.
+//!
+//! A recorder keeps it while it records, so its memory is bounded by the processes and address
+//! spaces that are there: an address space is dropped at its end, a process when it is reaped.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::{
+    event::{Event, Exec, Exit, Fork, Memory, Mm, What},
+    model::program,
+    units::ProcessKey,
+};
+
+/// Ended processes whose reaping hasn't come that are remembered, and numbers of ended address
+/// spaces, so that a late event doesn't bring them back.
+const REMEMBERED: usize = 4096;
+
+/// Running sums over the tree.
+///
+/// An address space counts once, whoever uses it, from its first event to its end. That includes
+/// the copy that fork fills before the child has a pid, and the one that exec builds before the
+/// program changes: the kernel has given out those pages, also if fork or exec fails in the end.
+#[derive(Clone, Debug, Default)]
+pub struct Summary {
+    processes: BTreeMap<ProcessKey, Live>,
+    by_pid: BTreeMap<u32, u64>,
+    spaces: BTreeMap<Mm, Space>,
+    ended: VecDeque<ProcessKey>,
+    closed: VecDeque<Mm>,
+    rss: u64,
+    vms: u64,
+    peak_rss: Option<Peak>,
+    /// Whether the top of `peak_rss` is still to be found: the state is as it was then.
+    peak_is_now: bool,
+    peak_vms: u64,
+    max_spaces: u64,
+    live: u64,
+    max_live: u64,
+    created: u64,
+    threads: u64,
+    bad_exits: u64,
+    deaths_by_signal: u64,
+    events: u64,
+    lost: BTreeMap<String, u64>,
+    /// Address spaces taken out of the sums although their end never came.
+    unclosed: u64,
+}
+
+/// The highest sum of RSS.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peak {
+    /// When, ns since boot.
+    pub time_ns: u64,
+    /// Sum of RSS over all address spaces, bytes.
+    pub rss: u64,
+    /// Number of address spaces then.
+    pub spaces: u64,
+    /// Who had most.
+    pub top: Option<Top>,
+}
+
+/// The address space that held most.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Top {
+    /// Process that it belongs to; `None` while it had none.
+    pub process: Option<ProcessKey>,
+    /// What a person would call the program, as bytes.
+    pub program: Vec<u8>,
+    /// Its RSS, bytes.
+    pub rss: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Live {
+    program: Vec<u8>,
+    /// Usually one; two while an exec is under way, or after its event was lost.
+    mms: Vec<Mm>,
+    ended: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Space {
+    rss: u64,
+    vms: u64,
+    users: Vec<ProcessKey>,
+}
+
+impl Summary {
+    /// A fold that has seen nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes an event. Events come in order of time, as a recorder or reader sorts them.
+    pub fn push(&mut self, event: &Event) {
+        self.events += 1;
+        let subject = event.subject.map(|s| s.process);
+        if subject.is_some_and(|key| self.is_past(key)) {
+            return;
+        }
+        match (&event.what, subject) {
+            (What::Fork(fork), Some(key)) => self.fork(event.time_ns, key, fork),
+            (What::Exec(exec), Some(key)) => self.exec(event.time_ns, key, exec),
+            (What::Thread(_), Some(key)) => {
+                self.process(key);
+                self.threads += 1;
+            }
+            (What::Rename(_) | What::ThreadExit(_), Some(key)) => {
+                self.process(key);
+            }
+            (What::Exit(exit), Some(key)) => self.exit(key, *exit),
+            (What::Reaped(_), Some(key)) => self.reaped(key),
+            (What::Memory { mm, now }, subject) => {
+                self.set(event.time_ns, *mm, *now);
+                if let Some(key) = subject {
+                    self.runs_in(key, *mm);
+                }
+            }
+            (What::MmEnd(end), _) => self.close(end.mm),
+            (What::Loss(loss), _) => {
+                for (kind, n) in &loss.lost {
+                    *self.lost.entry(kind.clone()).or_default() += n;
+                }
+            }
+            (What::Snapshot(_), _) | (_, None) => {}
+        }
+    }
+
+    /// Highest sum of RSS so far; `None` before any memory was seen.
+    pub fn peak(&self) -> Option<Peak> {
+        let mut peak = self.peak_rss.clone()?;
+        if self.peak_is_now {
+            peak.top = self.top();
+        }
+        Some(peak)
+    }
+
+    /// Highest sum of VMS so far, bytes; `None` before any memory was seen.
+    pub fn peak_vms(&self) -> Option<u64> {
+        self.peak_rss.as_ref().map(|_| self.peak_vms)
+    }
+
+    /// Sum of RSS now, bytes.
+    pub fn rss(&self) -> u64 {
+        self.rss
+    }
+
+    /// Sum of VMS now, bytes.
+    pub fn vms(&self) -> u64 {
+        self.vms
+    }
+
+    /// Processes alive now; zombies are not.
+    pub fn live(&self) -> u64 {
+        self.live
+    }
+
+    /// Most processes alive at once.
+    pub fn max_live(&self) -> u64 {
+        self.max_live
+    }
+
+    /// Processes ever.
+    pub fn processes(&self) -> u64 {
+        self.created
+    }
+
+    /// Threads ever, besides the first of each process; fewer than there were after a loss.
+    pub fn threads(&self) -> u64 {
+        self.threads
+    }
+
+    /// Processes that ended with a code other than 0.
+    pub fn bad_exits(&self) -> u64 {
+        self.bad_exits
+    }
+
+    /// Processes that a signal ended.
+    pub fn deaths_by_signal(&self) -> u64 {
+        self.deaths_by_signal
+    }
+
+    /// Address spaces now.
+    pub fn spaces(&self) -> usize {
+        self.spaces.len()
+    }
+
+    /// Most address spaces at once.
+    pub fn max_spaces(&self) -> u64 {
+        self.max_spaces
+    }
+
+    /// Events seen.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Records lost, by kind, as the events of losses tell.
+    pub fn lost(&self) -> &BTreeMap<String, u64> {
+        &self.lost
+    }
+
+    /// Address spaces that were taken out of the sums because nobody was left to use them,
+    /// although the event of their end had not come.
+    pub fn unclosed(&self) -> u64 {
+        self.unclosed
+    }
+
+    /// Processes and address spaces held now: what the memory of this fold depends on.
+    pub fn held(&self) -> usize {
+        self.processes.len() + self.spaces.len()
+    }
+
+    fn fork(&mut self, time_ns: u64, key: ProcessKey, fork: &Fork) {
+        self.process(key);
+        let program = fork
+            .creator
+            .and_then(|creator| self.processes.get(&creator))
+            .map_or_else(|| fork.comm.clone(), |creator| creator.program.clone());
+        if let Some(live) = self
+            .processes
+            .get_mut(&key)
+            .filter(|l| l.program.is_empty())
+        {
+            live.program = program;
+        }
+        let shared = fork.mm.is_some() && fork.mm == fork.creator_mm;
+        if let (Some(creator), Some(mm)) = (fork.creator, fork.creator_mm) {
+            self.process(creator);
+            self.runs_in(creator, mm);
+        }
+        if let Some(mm) = fork.mm {
+            if !shared {
+                self.set(time_ns, mm, fork.memory);
+            }
+            self.runs_in(key, mm);
+        }
+    }
+
+    fn exec(&mut self, time_ns: u64, key: ProcessKey, exec: &Exec) {
+        self.settle();
+        let live = self.process(key);
+        live.program = program::label(&exec.filename, &exec.argv, &exec.comm);
+        for old in std::mem::take(&mut live.mms) {
+            if Some(old) != exec.mm {
+                self.leave(key, old);
+            }
+        }
+        if let Some(mm) = exec.mm {
+            self.set(time_ns, mm, exec.memory);
+            self.runs_in(key, mm);
+        }
+    }
+
+    fn exit(&mut self, key: ProcessKey, exit: Exit) {
+        let live = self.process(key);
+        // Two threads that end at once can both look like the last one before Linux 6.16.
+        if live.ended {
+            return;
+        }
+        live.ended = true;
+        self.live = self.live.saturating_sub(1);
+        match exit.signal() {
+            Some(_) => self.deaths_by_signal += 1,
+            None if exit.code() != Some(0) => self.bad_exits += 1,
+            None => {}
+        }
+        self.ended.push_back(key);
+        if self.ended.len() > REMEMBERED
+            && let Some(oldest) = self.ended.pop_front()
+        {
+            self.forget(oldest);
+        }
+    }
+
+    /// A process is gone, so its memory is too.
+    fn reaped(&mut self, key: ProcessKey) {
+        if self.processes.contains_key(&key) {
+            self.forget(key);
+        }
+    }
+
+    fn forget(&mut self, key: ProcessKey) {
+        let Some(gone) = self.processes.remove(&key) else {
+            return;
+        };
+        if !gone.ended {
+            self.live = self.live.saturating_sub(1);
+        }
+        if self.by_pid.get(&key.pid) == Some(&key.start_ns) {
+            self.by_pid.remove(&key.pid);
+        }
+        for mm in gone.mms {
+            self.leave(key, mm);
+        }
+    }
+
+    /// Whether its pid belongs to a newer process already.
+    fn is_past(&self, key: ProcessKey) -> bool {
+        let newest = self.by_pid.get(&key.pid);
+        newest.is_some_and(|start_ns| *start_ns > key.start_ns)
+    }
+
+    /// The process, made if it is new. Another one with its pid must have ended.
+    fn process(&mut self, key: ProcessKey) -> &mut Live {
+        if !self.processes.contains_key(&key) {
+            let before = self.by_pid.insert(key.pid, key.start_ns);
+            if let Some(start_ns) = before {
+                self.forget(ProcessKey { start_ns, ..key });
+            }
+            self.by_pid.insert(key.pid, key.start_ns);
+            self.created += 1;
+            self.live += 1;
+            self.max_live = self.max_live.max(self.live);
+        }
+        self.processes.entry(key).or_default()
+    }
+
+    fn runs_in(&mut self, key: ProcessKey, mm: Mm) {
+        if self.is_closed(mm) {
+            return;
+        }
+        let live = self.process(key);
+        if !live.mms.contains(&mm) {
+            live.mms.push(mm);
+        }
+        let space = self.spaces.entry(mm).or_default();
+        if !space.users.contains(&key) {
+            space.users.push(key);
+        }
+    }
+
+    /// Numbers are never given twice: an event of such an address space comes late.
+    fn is_closed(&self, mm: Mm) -> bool {
+        !self.spaces.contains_key(&mm) && self.closed.contains(&mm)
+    }
+
+    fn set(&mut self, time_ns: u64, mm: Mm, now: Memory) {
+        if self.is_closed(mm) {
+            return;
+        }
+        let (before_rss, before_vms) = self.spaces.get(&mm).map_or((0, 0), |s| (s.rss, s.vms));
+        if now.rss() <= before_rss {
+            self.settle();
+        }
+        let space = self.spaces.entry(mm).or_default();
+        (space.rss, space.vms) = (now.rss(), now.vms);
+        self.rss = self
+            .rss
+            .saturating_sub(before_rss)
+            .saturating_add(now.rss());
+        self.vms = self.vms.saturating_sub(before_vms).saturating_add(now.vms);
+        let spaces = self.spaces.len() as u64;
+        self.max_spaces = self.max_spaces.max(spaces);
+        self.peak_vms = self.peak_vms.max(self.vms);
+        if self
+            .peak_rss
+            .as_ref()
+            .is_none_or(|peak| self.rss > peak.rss)
+        {
+            self.peak_rss = Some(Peak {
+                time_ns,
+                rss: self.rss,
+                spaces,
+                top: None,
+            });
+            self.peak_is_now = true;
+        }
+    }
+
+    fn leave(&mut self, key: ProcessKey, mm: Mm) {
+        let Some(space) = self.spaces.get_mut(&mm) else {
+            return;
+        };
+        space.users.retain(|user| *user != key);
+        if space.users.is_empty() {
+            self.unclosed += 1;
+            self.close(mm);
+        }
+    }
+
+    fn close(&mut self, mm: Mm) {
+        self.settle();
+        if let Some(space) = self.spaces.remove(&mm) {
+            self.rss = self.rss.saturating_sub(space.rss);
+            self.vms = self.vms.saturating_sub(space.vms);
+            for user in space.users {
+                if let Some(live) = self.processes.get_mut(&user) {
+                    live.mms.retain(|m| *m != mm);
+                }
+            }
+        }
+        self.closed.push_back(mm);
+        if self.closed.len() > REMEMBERED {
+            self.closed.pop_front();
+        }
+    }
+
+    /// Looks who has most, while the state is still that of the peak. It is done only when the sum
+    /// is about to fall, so growth costs no search.
+    fn settle(&mut self) {
+        if std::mem::take(&mut self.peak_is_now) {
+            let top = self.top();
+            if let Some(peak) = &mut self.peak_rss {
+                peak.top = top;
+            }
+        }
+    }
+
+    fn top(&self) -> Option<Top> {
+        // The first of equals, so that the answer doesn't depend on anything but the numbers.
+        let (_, space) = self.spaces.iter().rev().max_by_key(|(_, s)| s.rss)?;
+        let process = space.users.first().copied();
+        let live = process.and_then(|key| self.processes.get(&key));
+        Some(Top {
+            process,
+            program: live.map(|l| l.program.clone()).unwrap_or_default(),
+            rss: space.rss,
+        })
+    }
+}

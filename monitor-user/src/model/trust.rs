@@ -1,0 +1,142 @@
+//! What was lost, in plain sentences.
+
+use crate::model::{build::Context, tree::Trust};
+
+/// Things that don't fit together unless an event was lost.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Gaps {
+    /// Processes without the event of their creation.
+    pub(super) forks: u64,
+    /// Those of them whose parent at the end stands in for their creator.
+    pub(super) creators_from_parent: u64,
+    /// Images without the event of their exec.
+    pub(super) execs: u64,
+    /// Processes that ended without an event of that.
+    pub(super) ends: u64,
+    /// Processes of which it isn't known whether they ended.
+    pub(super) unknown_ends: u64,
+    /// Address spaces without an end.
+    pub(super) mm_ends: u64,
+    /// Processes whose threads can't be counted.
+    pub(super) threads: u64,
+}
+
+/// Puts losses and gaps into words.
+pub(super) fn trust(context: &Context<'_>, gaps: &Gaps, events: u64) -> Trust {
+    let recording = context.recording;
+    let lost: u64 = context.lost.values().sum();
+    let skipped: u64 = recording.recursion_misses.values().sum();
+    let refused: u64 = recording.full_maps.values().sum();
+    let mut notes = Vec::new();
+    if recording.cut_short {
+        notes.push(
+            "The recorder did not end the file itself; what came after the last event is not known."
+                .to_owned(),
+        );
+    } else if recording.end_ns.is_none() {
+        notes.push("The recording has no end; what came after the last event is not known.".into());
+    }
+    let kinds = context.lost.iter().filter(|(_, n)| **n > 0);
+    let kinds: Vec<String> = kinds.map(|(kind, n)| format!("{n} of {kind}")).collect();
+    if lost > 0 {
+        notes.push(format!(
+            "{lost} {} lost for want of buffer space: {}.",
+            was(lost, "record", "records"),
+            kinds.join(", ")
+        ));
+    }
+    for (program, n) in recording.recursion_misses.iter().filter(|(_, n)| **n > 0) {
+        notes.push(format!(
+            "The kernel skipped {n} {} of the hook {program}; each may be an event that is missing.",
+            if *n == 1 { "run" } else { "runs" }
+        ));
+    }
+    for (map, n) in recording.full_maps.iter().filter(|(_, n)| **n > 0) {
+        notes.push(format!(
+            "{n} {} no room in the kernel-side table {map}.",
+            if *n == 1 {
+                "entry found"
+            } else {
+                "entries found"
+            }
+        ));
+    }
+    if recording.late_events > 0 {
+        notes.push(format!(
+            "{} {} too late to be put in order.",
+            recording.late_events,
+            if recording.late_events == 1 {
+                "event came"
+            } else {
+                "events came"
+            }
+        ));
+    }
+    if !recording.missing_hooks.is_empty() {
+        notes.push(format!(
+            "Hooks that were missing or switched off: {}.",
+            recording.missing_hooks.join(", ")
+        ));
+    }
+    notes.extend(gap_notes(gaps));
+    let fits = gaps.forks + gaps.execs + gaps.ends + gaps.mm_ends + gaps.threads == 0;
+    Trust {
+        events,
+        lost_events: lost.saturating_add(skipped),
+        complete: context.has_end && lost + skipped + refused == 0 && fits,
+        notes,
+    }
+}
+
+fn was(n: u64, one: &str, many: &str) -> String {
+    if n == 1 {
+        format!("{one} was")
+    } else {
+        format!("{many} were")
+    }
+}
+
+fn gap_notes(gaps: &Gaps) -> Vec<String> {
+    let mut notes = Vec::new();
+    let mut note = |n: u64, one: &str, many: &str| {
+        if n > 0 {
+            notes.push(format!("{n} {}", if n == 1 { one } else { many }));
+        }
+    };
+    note(
+        gaps.forks,
+        "process appears without the event of its creation: who made it, and how, is not known.",
+        "processes appear without the event of their creation: who made them, and how, is not known.",
+    );
+    note(
+        gaps.creators_from_parent,
+        "of them is shown under the parent that it had at its end, which need not be its creator.",
+        "of them are shown under the parent that they had at their end, which need not be their creator.",
+    );
+    note(
+        gaps.execs,
+        "program start is missing: memory shows that there was one, its name is not known.",
+        "program starts are missing: memory shows that there were some, their names are not known.",
+    );
+    note(
+        gaps.ends,
+        "process ended without an event of that: when and how is not known.",
+        "processes ended without an event of that: when and how is not known.",
+    );
+    note(
+        gaps.unknown_ends,
+        "process may have ended or not: the recording does not say.",
+        "processes may have ended or not: the recording does not say.",
+    );
+    note(
+        gaps.mm_ends,
+        "address space has no end: its highest values come from the rows of the trace.",
+        "address spaces have no end: their highest values come from the rows of the trace.",
+    );
+    note(
+        gaps.threads,
+        "process has an unknown number of threads, since records of threads were lost.",
+        "processes have an unknown number of threads, since records of threads were lost.",
+    );
+    notes
+}

@@ -1,0 +1,135 @@
+//! What a recorder says at its end.
+
+use crate::{
+    event::Recording,
+    model::Summary,
+    report::{
+        ExitReport,
+        escape::{escape, shorten},
+        value::sum_bound,
+        words,
+    },
+    units::{Bytes, Nanos},
+};
+
+/// At most five lines: memory at the peak and by whom, time and end, processes, trust, and the
+/// command to type next. Lines are shortened to `width` columns, but never that command.
+///
+/// `trace` is the name of the file as the command should have it.
+pub fn closing_lines(
+    summary: &Summary,
+    recording: &Recording,
+    trace: &str,
+    width: usize,
+) -> Vec<String> {
+    let lines = [
+        memory(summary, recording),
+        time(recording),
+        processes(summary),
+        trust(summary, recording),
+    ];
+    let mut lines: Vec<String> = lines.iter().map(|l| shorten(l, width)).collect();
+    lines.push(format!("next:       rtrace report {}", shell_word(trace)));
+    lines
+}
+
+fn memory(summary: &Summary, recording: &Recording) -> String {
+    let Some(peak) = summary.peak() else {
+        return "memory:     not known, no event of memory came".to_owned();
+    };
+    let bound = sum_bound(recording, summary.max_spaces());
+    let sum = words::bounded(peak.rss, bound);
+    let top = match &peak.top {
+        Some(top) if top.rss < peak.rss => {
+            let pid = top.process.map(|p| format!("pid {}, ", p.pid));
+            format!(
+                ", most by {} ({}{})",
+                name(&top.program),
+                pid.unwrap_or_default(),
+                Bytes(top.rss)
+            )
+        }
+        Some(top) => format!(", all by {}", name(&top.program)),
+        None => String::new(),
+    };
+    format!("memory:     {sum} at the peak (sum of RSS){top}")
+}
+
+fn name(program: &[u8]) -> String {
+    if program.is_empty() {
+        return "a program of unknown name".to_owned();
+    }
+    shorten(&escape(program), 30)
+}
+
+fn time(recording: &Recording) -> String {
+    let ended = match recording.exit_status {
+        Some(status) => format!("the command {}", words::ended(ExitReport::from_status(status))),
+        None => "how the command ended is not known".to_owned(),
+    };
+    let from = if recording.root_start_ns == 0 {
+        recording.start_ns
+    } else {
+        recording.root_start_ns
+    };
+    match recording.end_ns {
+        Some(end) => format!("time:       {}, {ended}", Nanos(end.saturating_sub(from))),
+        None => format!("time:       not known, {ended}"),
+    }
+}
+
+fn processes(summary: &Summary) -> String {
+    let mut out = format!(
+        "processes:  {}, {} at once",
+        words::grouped(summary.processes()),
+        words::grouped(summary.max_live())
+    );
+    let mut also = |n: u64, one: &str, many: &str| {
+        if n > 0 {
+            out.push_str(", ");
+            out.push_str(&words::count(n, one, many));
+        }
+    };
+    also(summary.threads(), "more thread", "more threads");
+    also(summary.bad_exits(), "failed", "failed");
+    also(summary.deaths_by_signal(), "killed by a signal", "killed by signals");
+    also(summary.live(), "still alive", "still alive");
+    out
+}
+
+fn trust(summary: &Summary, recording: &Recording) -> String {
+    let total = |map: &std::collections::BTreeMap<String, u64>| map.values().sum::<u64>();
+    let lost = total(&recording.lost).max(total(summary.lost()));
+    let skipped = total(&recording.recursion_misses);
+    let refused = total(&recording.full_maps);
+    let mut parts = Vec::new();
+    let mut part = |n: u64, one: &str, many: &str| {
+        if n > 0 {
+            parts.push(words::count(n, one, many));
+        }
+    };
+    part(lost, "event lost", "events lost");
+    part(skipped, "run of a hook skipped", "runs of hooks skipped");
+    part(refused, "entry found no room", "entries found no room");
+    if parts.is_empty() {
+        let events = words::count(summary.events(), "event", "events");
+        format!("trust:      nothing lost ({events})")
+    } else {
+        format!("trust:      NOT complete: {}", parts.join(", "))
+    }
+}
+
+/// A word for a shell, in quotes if it needs them.
+fn shell_word(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%=".contains(c);
+    if !text.is_empty() && !text.starts_with('-') && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    // A name must not be taken for an option.
+    let dash = if text.starts_with('-') { "./" } else { "" };
+    let quoted = format!("'{dash}{}'", text.replace('\'', "'\\''"));
+    if quoted.chars().any(char::is_control) {
+        return escape(quoted.as_bytes());
+    }
+    quoted
+}

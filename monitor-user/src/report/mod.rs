@@ -1,0 +1,22 @@
+//! What a trace says, for people and for programs.
+//!
+//! [`Report`] is one value with all of it. [`json`] and [`text`] are pure functions of that value:
+//! terminal width, colour and the like come in as arguments. [`closing_lines`] are the few lines
+//! that a recorder says at its end, from the light fold alone.
+
+mod bytes;
+mod closing;
+mod escape;
+pub mod json;
+#[cfg(test)]
+mod tests;
+pub mod text;
+mod value;
+mod words;
+
+pub use bytes::ByteText;
+pub use closing::closing_lines;
+pub use value::{
+    ExitReport, Id, ImageReport, ProcessReport, RecordingReport, Report, TopReport, TreeReport,
+    TrustReport,
+};

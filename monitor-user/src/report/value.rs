@@ -1,0 +1,422 @@
+//! The report as one value. Field names are the keys of the JSON report.
+//!
+//! `None` is "not known". Times are ns since boot, sizes are bytes. Keys that rtrace can't tell
+//! anything about yet are absent.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::{
+    event::{Exit, Recording},
+    model::{
+        CreatedBy, CreatorFrom, Ending, How, Image, Process, Tree, clone_flag_names, program,
+    },
+    report::ByteText,
+    units::ProcessKey,
+};
+
+/// RSS is the sum of this many counters (anonymous, file, shared memory), each with its own error.
+const KINDS: u64 = 3;
+
+/// Everything that a trace says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// What was recorded, where, how.
+    pub recording: RecordingReport,
+    /// Process that executed the command.
+    pub root: Option<Id>,
+    /// Every process, by start and pid.
+    pub processes: Vec<ProcessReport>,
+    /// The tree as a whole.
+    pub tree: TreeReport,
+    /// How far all this can be trusted.
+    pub trust: TrustReport,
+}
+
+/// A process; `start_ns` is `None` if it isn't in the report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct Id {
+    /// Its pid.
+    pub pid: u32,
+    /// When the kernel created it.
+    pub start_ns: Option<u64>,
+}
+
+/// What was recorded, where, how.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RecordingReport {
+    /// Version of rtrace that recorded.
+    pub rtrace_version: String,
+    /// The command.
+    pub command: Vec<String>,
+    /// Host name.
+    pub host: String,
+    /// Kernel release.
+    pub kernel: String,
+    /// Machine.
+    pub machine: String,
+    /// CPUs.
+    pub cpus: u32,
+    /// Memory of the host.
+    pub memory_bytes: u64,
+    /// Environment that names the job.
+    pub env: BTreeMap<String, String>,
+    /// Add this to a time to get ns since 1970.
+    pub wall_offset_ns: i64,
+    /// Start.
+    pub start_ns: u64,
+    /// End; `None` if the recorder didn't say.
+    pub end_ns: Option<u64>,
+    /// How the command ended; `None` if that isn't known.
+    pub exit: Option<ExitReport>,
+    /// A row of memory is due when a kind has moved by this much.
+    pub resolution_bytes: u64,
+    /// RSS of each kind may be off by this much.
+    pub rss_bound_bytes: u64,
+    /// Hooks that this kernel doesn't have, or that were off.
+    pub missing_hooks: Vec<String>,
+    /// The recorder didn't end the file itself.
+    pub cut_short: bool,
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct ExitReport {
+    /// Exit code; `None` for a death by signal.
+    pub code: Option<u32>,
+    /// Signal; `None` otherwise.
+    pub signal: Option<u32>,
+    /// Whether a core was written.
+    pub core: bool,
+}
+
+/// A process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ProcessReport {
+    /// Its pid.
+    pub pid: u32,
+    /// When the kernel created it.
+    pub start_ns: u64,
+    /// When its last thread ended; `None` if it was alive at the end, or that isn't known.
+    pub end_ns: Option<u64>,
+    /// Whether it was alive when the recording ended.
+    pub alive_at_end: Option<bool>,
+    /// Process that made it.
+    pub creator: Option<Id>,
+    /// Only there if `creator` is not from the event of the creation, which was lost:
+    /// `parent_at_end` is the parent that it had at its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub creator_from: Option<&'static str>,
+    /// Thread that made it.
+    pub creator_tid: Option<u32>,
+    /// Live threads of the creator then.
+    pub creator_threads: Option<u32>,
+    /// Parent at its end, or at the end of the recording.
+    pub final_parent: Option<Id>,
+    /// `root`, `fork`, `vfork` or `clone_vm`.
+    pub created_by: Option<&'static str>,
+    /// Names of clone's flags.
+    pub clone_flags: Option<Vec<&'static str>>,
+    /// Last name of the leader.
+    pub comm: Option<ByteText>,
+    /// Programs it was, in order.
+    pub images: Vec<ImageReport>,
+    /// Threads it made besides its first.
+    pub threads_created: Option<u32>,
+    /// Most threads alive at once.
+    pub threads_max: Option<u32>,
+    /// User plus system time of all threads.
+    pub cpu_ns: Option<u64>,
+    /// How it ended.
+    pub exit: Option<ExitReport>,
+    /// Made before the root ended and alive more than 250 ms after.
+    pub survived_root: Option<bool>,
+    /// From its end to the reaping.
+    pub zombie_ns: Option<u64>,
+    /// Ended and not reaped when the recording ended.
+    pub zombie_at_end: bool,
+}
+
+/// A program that a process was.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ImageReport {
+    /// From then.
+    pub start_ns: Option<u64>,
+    /// Until then.
+    pub end_ns: Option<u64>,
+    /// `inherited` or `exec`.
+    pub how: &'static str,
+    /// Path given to exec.
+    pub filename: Option<ByteText>,
+    /// Name at its start.
+    pub comm: Option<ByteText>,
+    /// Arguments.
+    pub argv: Option<Vec<ByteText>>,
+    /// Bytes of all arguments with their NULs.
+    pub argv_bytes: Option<u64>,
+    /// Whether `argv` is cut.
+    pub argv_truncated: Option<bool>,
+    /// Highest RSS.
+    pub peak_rss_bytes: Option<u64>,
+    /// The true peak differs from that by this at most.
+    pub peak_rss_bound_bytes: Option<u64>,
+    /// Anonymous pages at that moment.
+    pub peak_rss_anon_bytes: Option<u64>,
+    /// Pages of files at that moment.
+    pub peak_rss_file_bytes: Option<u64>,
+    /// Pages of shared memory at that moment.
+    pub peak_rss_shmem_bytes: Option<u64>,
+    /// That moment.
+    pub peak_rss_ns: Option<u64>,
+    /// Highest swap use.
+    pub peak_swap_bytes: Option<u64>,
+    /// RSS before exec or end.
+    pub end_rss_bytes: Option<u64>,
+    /// Highest size of the address space, as seen at changes of RSS.
+    pub peak_vms_bytes: Option<u64>,
+    /// Process whose address space it uses.
+    pub shared_mm_with: Option<Id>,
+}
+
+/// The tree as a whole.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TreeReport {
+    /// All processes there ever were.
+    pub processes: u64,
+    /// Threads besides the first of each process.
+    pub threads_created: Option<u64>,
+    /// Most processes alive at once; zombies are not.
+    pub max_live_processes: u64,
+    /// Most creators between a process and the root.
+    pub max_depth: u64,
+    /// Processes that survived the root.
+    pub survivors: Option<u64>,
+    /// Highest sum of RSS over all address spaces, each once.
+    pub peak_rss_sum_bytes: Option<u64>,
+    /// The true highest sum differs from that by this at most.
+    pub peak_rss_sum_bound_bytes: Option<u64>,
+    /// That moment.
+    pub peak_rss_sum_ns: Option<u64>,
+    /// Who had most then.
+    pub peak_rss_sum_top: Option<TopReport>,
+    /// Highest sum of VMS.
+    pub peak_vms_sum_bytes: Option<u64>,
+}
+
+/// Who had most memory at the peak.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TopReport {
+    /// The process; `None` if the address space had none yet.
+    pub process: Option<Id>,
+    /// What a person would call its program then.
+    pub program: ByteText,
+    /// Its RSS then.
+    pub rss_bytes: u64,
+}
+
+/// How far a report can be trusted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TrustReport {
+    /// Events in the trace.
+    pub events: u64,
+    /// Events that are known to be missing.
+    pub lost_events: u64,
+    /// Nothing is missing.
+    pub complete: bool,
+    /// What is missing or was repaired, in plain sentences.
+    pub notes: Vec<String>,
+}
+
+impl ExitReport {
+    /// From a status as `wait` gives it.
+    pub fn from_status(status: u32) -> Self {
+        let exit = Exit {
+            status,
+            ..Exit::default()
+        };
+        Self {
+            code: exit.code(),
+            signal: exit.signal(),
+            core: exit.core(),
+        }
+    }
+}
+
+impl Report {
+    /// From a tree and what is known about its recording.
+    pub fn new(tree: &Tree, recording: &Recording) -> Self {
+        let id = |key: ProcessKey| Id {
+            pid: key.pid,
+            start_ns: tree.position(key).map(|_| key.start_ns),
+        };
+        let process = |p| process(p, recording, &id);
+        let root = tree.root.and_then(|key| tree.position(key));
+        let root_status = root.and_then(|at| tree.processes[at].status);
+        let status = recording.exit_status.or(root_status);
+        Self {
+            recording: facts(recording, status),
+            root: tree.root.map(id),
+            processes: tree.processes.iter().map(process).collect(),
+            tree: tree_report(tree, recording, &id),
+            trust: TrustReport {
+                events: tree.trust.events,
+                lost_events: tree.trust.lost_events,
+                complete: tree.trust.complete,
+                notes: tree.trust.notes.clone(),
+            },
+        }
+    }
+}
+
+/// How far a sum of RSS over some address spaces may be from the truth, bytes: each counter by its
+/// own error, and by what may change before a row is due.
+pub(super) fn sum_bound(recording: &Recording, spaces: u64) -> u64 {
+    let each = recording
+        .rss_bound_bytes
+        .saturating_add(recording.resolution_bytes);
+    each.saturating_mul(KINDS).saturating_mul(spaces)
+}
+
+fn facts(recording: &Recording, status: Option<u32>) -> RecordingReport {
+    RecordingReport {
+        rtrace_version: recording.rtrace_version.clone(),
+        command: recording.command.clone(),
+        host: recording.host.clone(),
+        kernel: recording.kernel.clone(),
+        machine: recording.machine.clone(),
+        cpus: recording.cpus,
+        memory_bytes: recording.memory_bytes,
+        env: recording.env.clone(),
+        wall_offset_ns: recording.wall_offset_ns,
+        start_ns: recording.start_ns,
+        end_ns: recording.end_ns,
+        exit: status.map(ExitReport::from_status),
+        resolution_bytes: recording.resolution_bytes,
+        rss_bound_bytes: recording.rss_bound_bytes,
+        missing_hooks: recording.missing_hooks.clone(),
+        cut_short: recording.cut_short,
+    }
+}
+
+fn tree_report(
+    tree: &Tree,
+    recording: &Recording,
+    id: &impl Fn(ProcessKey) -> Id,
+) -> TreeReport {
+    let peak = tree.summary.peak();
+    let top = peak.as_ref().and_then(|p| p.top.clone());
+    // The true peak may have been at another moment, with as many address spaces as there ever were.
+    let bound = sum_bound(recording, tree.totals.max_spaces);
+    TreeReport {
+        processes: tree.totals.processes,
+        threads_created: tree.totals.threads_created,
+        max_live_processes: tree.summary.max_live(),
+        max_depth: tree.totals.max_depth,
+        survivors: tree.totals.survivors,
+        peak_rss_sum_bytes: peak.as_ref().map(|p| p.rss),
+        peak_rss_sum_bound_bytes: peak.as_ref().map(|_| bound),
+        peak_rss_sum_ns: peak.as_ref().map(|p| p.time_ns),
+        peak_rss_sum_top: top.map(|top| TopReport {
+            process: top.process.map(id),
+            program: ByteText(top.program),
+            rss_bytes: top.rss,
+        }),
+        peak_vms_sum_bytes: tree.summary.peak_vms(),
+    }
+}
+
+fn process(p: &Process, recording: &Recording, id: &impl Fn(ProcessKey) -> Id) -> ProcessReport {
+    let created = &p.created;
+    ProcessReport {
+        pid: p.key.pid,
+        start_ns: p.key.start_ns,
+        end_ns: p.end_ns(),
+        alive_at_end: match p.ending {
+            Ending::Ended { .. } => Some(false),
+            Ending::Alive => Some(true),
+            Ending::Unknown => None,
+        },
+        creator: created.creator.map(id),
+        creator_from: match created.creator_from {
+            CreatorFrom::Fork => None,
+            CreatorFrom::ParentAtEnd => Some("parent_at_end"),
+        },
+        creator_tid: created.creator_tid,
+        creator_threads: created.creator_threads,
+        final_parent: p.final_parent.map(id),
+        created_by: created.by.map(|by| match by {
+            CreatedBy::Root => "root",
+            CreatedBy::Fork => "fork",
+            CreatedBy::Vfork => "vfork",
+            CreatedBy::CloneVm => "clone_vm",
+        }),
+        clone_flags: created.flags.map(clone_flag_names),
+        comm: p.comm.clone().map(ByteText),
+        images: p.images.iter().map(|i| image(i, recording, id)).collect(),
+        threads_created: p.threads_created,
+        threads_max: p.threads_max,
+        cpu_ns: p.cpu_ns,
+        exit: p.status.map(ExitReport::from_status),
+        survived_root: p.survived_root,
+        zombie_ns: p.zombie_ns,
+        zombie_at_end: p.zombie_at_end,
+    }
+}
+
+fn image(image: &Image, recording: &Recording, id: &impl Fn(ProcessKey) -> Id) -> ImageReport {
+    let memory = image.memory;
+    let counters = recording.rss_bound_bytes.saturating_mul(KINDS);
+    let bound = |kept| if kept { counters } else { sum_bound(recording, 1) };
+    let argv = image.argv.as_ref();
+    ImageReport {
+        start_ns: image.start_ns,
+        end_ns: image.end_ns,
+        how: match image.how {
+            How::Inherited => "inherited",
+            How::Exec => "exec",
+        },
+        filename: image.filename.clone().map(ByteText),
+        comm: image.comm.clone().map(ByteText),
+        argv: argv.map(|argv| argv.iter().cloned().map(ByteText).collect()),
+        argv_bytes: image.argv_bytes,
+        argv_truncated: image.argv_truncated,
+        peak_rss_bytes: memory.map(|m| m.peak.rss()),
+        peak_rss_bound_bytes: memory.map(|m| bound(m.kept_at_every_event)),
+        peak_rss_anon_bytes: memory.map(|m| m.peak.anon),
+        peak_rss_file_bytes: memory.map(|m| m.peak.file),
+        peak_rss_shmem_bytes: memory.map(|m| m.peak.shmem),
+        peak_rss_ns: memory.map(|m| m.peak_ns),
+        peak_swap_bytes: memory.map(|m| m.peak_swap),
+        end_rss_bytes: memory.and_then(|m| m.end_rss),
+        peak_vms_bytes: memory.map(|m| m.peak_vms),
+        shared_mm_with: image.shared_mm_with.map(id),
+    }
+}
+
+impl ImageReport {
+    /// What a person would call this program; `None` if it is inherited or its exec was lost.
+    pub fn program(&self) -> Option<ByteText> {
+        let argv: Vec<Vec<u8>> = self.argv.as_ref()?.iter().map(|a| a.0.clone()).collect();
+        let filename = self.filename.as_ref().map_or(&[][..], |f| &f.0);
+        let comm = self.comm.as_ref().map_or(&[][..], |c| &c.0);
+        Some(ByteText(program::label(filename, &argv, comm)))
+    }
+}
+
+impl ProcessReport {
+    /// Identity.
+    pub fn id(&self) -> Id {
+        Id {
+            pid: self.pid,
+            start_ns: Some(self.start_ns),
+        }
+    }
+
+    /// Highest RSS of its images. Memory that it shared with its creator counts only if it never
+    /// had any of its own.
+    pub fn peak_rss_bytes(&self) -> Option<u64> {
+        let own = self.images.iter().filter(|i| i.shared_mm_with.is_none());
+        own.filter_map(|i| i.peak_rss_bytes).max()
+    }
+}

@@ -1,0 +1,103 @@
+//! Plain words for ends and numbers.
+
+use crate::{
+    report::ExitReport,
+    units::{Bytes, Nanos},
+};
+
+/// Names of signals 1 to 31 (`include/uapi/asm-generic/signal.h`, the same on x86-64 and arm64).
+const SIGNALS: [&str; 31] = [
+    "SIGHUP", "SIGINT", "SIGQUIT", "SIGILL", "SIGTRAP", "SIGABRT", "SIGBUS", "SIGFPE", "SIGKILL",
+    "SIGUSR1", "SIGSEGV", "SIGUSR2", "SIGPIPE", "SIGALRM", "SIGTERM", "SIGSTKFLT", "SIGCHLD",
+    "SIGCONT", "SIGSTOP", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGURG", "SIGXCPU", "SIGXFSZ",
+    "SIGVTALRM", "SIGPROF", "SIGWINCH", "SIGIO", "SIGPWR", "SIGSYS",
+];
+
+/// Name of a signal, or its number where it has none.
+pub(super) fn signal_name(signal: u32) -> String {
+    let at = usize::try_from(signal).unwrap_or(0).wrapping_sub(1);
+    SIGNALS
+        .get(at)
+        .map_or_else(|| format!("signal {signal}"), |name| (*name).to_owned())
+}
+
+/// An end as a part of a sentence: "ended with exit code 3".
+pub(super) fn ended(exit: ExitReport) -> String {
+    let core = if exit.core { ", core written" } else { "" };
+    match (exit.signal, exit.code) {
+        (Some(signal), _) if signal_name(signal).starts_with("SIG") => {
+            format!("was killed by signal {signal} ({}){core}", signal_name(signal))
+        }
+        (Some(signal), _) => format!("was killed by signal {signal}{core}"),
+        (None, Some(code)) => format!("ended with exit code {code}"),
+        (None, None) => "ended".to_owned(),
+    }
+}
+
+/// `one` or `many` after its number, which has its thousands set apart.
+pub(super) fn count(n: u64, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(n), if n == 1 { one } else { many })
+}
+
+/// A number with its thousands set apart: 12,345.
+pub(super) fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A value with its bound: "510 MiB ± 1.5 MiB"; alone if it has none.
+pub(super) fn bounded(bytes: u64, bound: u64) -> String {
+    if bound == 0 {
+        Bytes(bytes).to_string()
+    } else {
+        format!("{} ± {}", Bytes(bytes), Bytes(bound))
+    }
+}
+
+/// "0.9 to 3.0 ms": the unit once if both have the same.
+pub(super) fn span(low: u64, high: u64) -> String {
+    let (low, high) = (Nanos(low).to_string(), Nanos(high).to_string());
+    if low == high {
+        return high;
+    }
+    match (low.split_once(' '), high.split_once(' ')) {
+        (Some((number, a)), Some((_, b))) if a == b => format!("{number} to {high}"),
+        _ => format!("{low} to {high}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_in_words() {
+        let words = |status| ended(ExitReport::from_status(status));
+        assert_eq!(words(0), "ended with exit code 0");
+        assert_eq!(words(3 << 8), "ended with exit code 3");
+        assert_eq!(words(9), "was killed by signal 9 (SIGKILL)");
+        assert_eq!(words(0x80 | 11), "was killed by signal 11 (SIGSEGV), core written");
+        assert_eq!(words(34), "was killed by signal 34");
+        assert_eq!(signal_name(31), "SIGSYS");
+        assert_eq!(signal_name(0), "signal 0");
+    }
+
+    #[test]
+    fn numbers_in_words() {
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(999), "999");
+        assert_eq!(grouped(1_234_567), "1,234,567");
+        assert_eq!(count(1, "process", "processes"), "1 process");
+        assert_eq!(span(900_000, 3_000_000), "900 us to 3.0 ms");
+        assert_eq!(span(1_000_000, 3_000_000), "1.0 to 3.0 ms");
+        assert_eq!(span(5, 5), "5 ns");
+        assert_eq!(bounded(10 << 20, 3 << 18), "10.0 MiB ± 768 KiB");
+    }
+}
