@@ -85,7 +85,8 @@ pub struct Exit {
 impl Exit {
     /// Exit code; `None` for a death by signal.
     pub fn code(&self) -> Option<u32> {
-        (self.status & 0x7f == 0).then_some(self.status >> 8 & 0xff)
+        let ended_itself = self.signal().is_none();
+        ended_itself.then_some(self.status >> 8 & 0xff)
     }
 
     /// Signal that ended the process.

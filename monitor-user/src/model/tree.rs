@@ -266,7 +266,8 @@ pub struct Totals {
 pub struct Trust {
     /// Events that the model saw.
     pub events: u64,
-    /// Records that the kernel side could not hand over, and runs of its programs that were skipped.
+    /// Records that the kernel side could not hand over. Runs of its programs that were skipped aren't
+    /// in it, since they may have been about anybody: they are in the notes.
     pub lost_events: u64,
     /// Nothing was lost, the recording has a proper end, and the events fit together.
     pub complete: bool,

@@ -163,7 +163,12 @@ fn survivors_outlive_the_root_by_more_than_a_quarter_of_a_second() {
 #[test]
 fn a_look_that_comes_too_early_knows_no_survivors() {
     let mut story = Story::new();
-    story.root(10, &["run"]).after(1).fork(10, 11).after(1).exit(10, 0);
+    story
+        .root(10, &["run"])
+        .after(1)
+        .fork(10, 11)
+        .after(1)
+        .exit(10, 0);
     story.after(100).still_there(11, false);
     let tree = story.tree();
     assert_eq!(of(&tree, 11).survived_root, None);
