@@ -101,8 +101,10 @@ pub struct Process {
     /// From the end of its last thread until the kernel freed it, ns; 10 to 50 ms of that are the
     /// kernel's delay after it was reaped.
     pub zombie_ns: Option<u64>,
-    /// It had ended and nobody had reaped it when the recording ended.
-    pub zombie_at_end: bool,
+    /// It had ended and nobody had reaped it when the recording ended. `None` if that isn't known:
+    /// the kernel frees a process some time after it was reaped, so shortly after an end the two
+    /// look the same.
+    pub zombie_at_end: Option<bool>,
 }
 
 impl Process {

@@ -133,7 +133,7 @@ pub struct ProcessReport {
     /// From its end to the reaping.
     pub zombie_ns: Option<u64>,
     /// Ended and not reaped when the recording ended.
-    pub zombie_at_end: bool,
+    pub zombie_at_end: Option<bool>,
 }
 
 /// A program that a process was.

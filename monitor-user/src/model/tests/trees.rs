@@ -199,9 +199,27 @@ fn zombies_are_not_alive() {
             at: Some(START + 2 * MS)
         }
     );
-    assert_eq!((zombie.zombie_ns, zombie.zombie_at_end), (None, true));
+    assert_eq!((zombie.zombie_ns, zombie.zombie_at_end), (None, Some(true)));
     assert_eq!(tree.summary.max_live(), 2);
     assert_eq!(tree.summary.live(), 2);
+}
+
+#[test]
+fn who_has_just_ended_may_have_been_reaped() {
+    let mut story = Story::new();
+    story.root(10, &["run"]).after(1).exit(10, 0);
+    story.after(20).still_there(10, true);
+    let tree = story.tree();
+    assert_clean(&tree);
+    assert_eq!(of(&tree, 10).zombie_at_end, None);
+}
+
+#[test]
+fn a_root_whose_start_was_not_learned_is_found_by_its_pid() {
+    let mut story = family();
+    story.recording(|r| r.root_start_ns = 0);
+    assert_eq!(story.tree().root, Some(story.key(10)));
+    assert_clean(&story.tree());
 }
 
 #[test]

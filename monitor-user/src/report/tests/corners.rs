@@ -38,6 +38,35 @@ fn a_pid_twice() {
     assert_ne!(report.processes[1].id(), report.processes[2].id());
 }
 
+#[test]
+fn zombies_and_the_living_are_said() {
+    let mut story = Story::new();
+    story
+        .root(10, &["run"])
+        .after(1)
+        .fork(10, 11)
+        .after(1)
+        .exit(11, 0)
+        .fork(10, 12)
+        .after(500);
+    for (pid, zombie) in [(10, false), (11, true), (12, false)] {
+        story.still_there(pid, zombie);
+    }
+    let text = text(&report(&story), 80);
+    let ends: Vec<_> = text
+        .lines()
+        .filter(|l| l.contains("run (fork)  "))
+        .collect();
+    assert!(
+        ends[0].ends_with("  zombie") && ends[1].ends_with("  alive"),
+        "{text}"
+    );
+    assert!(
+        text.contains("was still running when the recording ended"),
+        "{text}"
+    );
+}
+
 fn crowd(n: u32, name: impl Fn(u32) -> String) -> Story {
     let mut story = Story::new();
     story.root(10, &["run"]);

@@ -148,12 +148,12 @@ fn end(process: &ProcessReport) -> String {
     match (process.exit, process.alive_at_end) {
         (Some(exit), _) => match (exit.signal, exit.code) {
             (Some(signal), _) => words::signal_name(signal),
+            (None, Some(0)) if process.zombie_at_end == Some(true) => "zombie".to_owned(),
             (None, Some(0)) => String::new(),
             (None, Some(code)) => format!("code {code}"),
             (None, None) => "ended".to_owned(),
         },
         (None, Some(true)) => "alive".to_owned(),
-        (None, Some(false)) if process.zombie_at_end => "zombie".to_owned(),
         (None, _) => "not known".to_owned(),
     }
 }
