@@ -90,8 +90,8 @@ fn told_by(kind: Interpreter, args: &[Vec<u8>]) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    fn of(args: &[&str]) -> String {
-        let argv: Vec<Vec<u8>> = args.iter().map(|a| a.as_bytes().to_vec()).collect();
+    fn of(words: &[&str]) -> String {
+        let argv: Vec<Vec<u8>> = words.iter().map(|a| a.as_bytes().to_vec()).collect();
         String::from_utf8(label(b"/usr/bin/x", &argv, b"comm")).unwrap()
     }
 

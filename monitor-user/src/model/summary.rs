@@ -41,6 +41,8 @@ pub struct Summary {
     bad_exits: u64,
     deaths_by_signal: u64,
     events: u64,
+    /// The first process of all, and its end.
+    root: Option<(ProcessKey, Option<u64>)>,
     lost: BTreeMap<String, u64>,
     /// Address spaces taken out of the sums although their end never came.
     unclosed: u64,
@@ -62,6 +64,8 @@ pub struct Peak {
 /// The address space that held most.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Top {
+    /// The address space.
+    pub mm: Mm,
     /// Process that it belongs to; `None` while it had none.
     pub process: Option<ProcessKey>,
     /// What a person would call the program, as bytes.
@@ -108,7 +112,7 @@ impl Summary {
             (What::Rename(_) | What::ThreadExit(_), Some(key)) => {
                 self.process(key);
             }
-            (What::Exit(exit), Some(key)) => self.exit(key, *exit),
+            (What::Exit(exit), Some(key)) => self.exit(event.time_ns, key, *exit),
             (What::Reaped(_), Some(key)) => self.reaped(key),
             (What::Memory { mm, now }, subject) => {
                 self.set(event.time_ns, *mm, *now);
@@ -190,6 +194,11 @@ impl Summary {
         self.max_spaces
     }
 
+    /// Start and end of the first process, which is the command; the end is `None` before it came.
+    pub fn root(&self) -> Option<(ProcessKey, Option<u64>)> {
+        self.root
+    }
+
     /// Events seen.
     pub fn events(&self) -> u64 {
         self.events
@@ -234,6 +243,9 @@ impl Summary {
                 self.set(time_ns, mm, fork.memory);
             }
             self.runs_in(key, mm);
+            if !shared {
+                self.name_top(key, mm);
+            }
         }
     }
 
@@ -249,16 +261,30 @@ impl Summary {
         if let Some(mm) = exec.mm {
             self.set(time_ns, mm, exec.memory);
             self.runs_in(key, mm);
+            self.name_top(key, mm);
         }
     }
 
-    fn exit(&mut self, key: ProcessKey, exit: Exit) {
+    /// A new program's address space can have been the largest before its exec was complete.
+    fn name_top(&mut self, key: ProcessKey, mm: Mm) {
+        let program = self.process(key).program.clone();
+        let top = self.peak_rss.as_mut().and_then(|peak| peak.top.as_mut());
+        if let Some(top) = top.filter(|top| top.mm == mm) {
+            top.process = Some(key);
+            top.program = program;
+        }
+    }
+
+    fn exit(&mut self, time_ns: u64, key: ProcessKey, exit: Exit) {
         let live = self.process(key);
         // Two threads that end at once can both look like the last one before Linux 6.16.
         if live.ended {
             return;
         }
         live.ended = true;
+        if let Some((_, end)) = self.root.as_mut().filter(|(root, _)| *root == key) {
+            *end = Some(time_ns);
+        }
         self.live = self.live.saturating_sub(1);
         match exit.signal() {
             Some(_) => self.deaths_by_signal += 1,
@@ -310,6 +336,7 @@ impl Summary {
             }
             self.by_pid.insert(key.pid, key.start_ns);
             self.created += 1;
+            self.root.get_or_insert((key, None));
             self.live += 1;
             self.max_live = self.max_live.max(self.live);
         }
@@ -409,10 +436,11 @@ impl Summary {
 
     fn top(&self) -> Option<Top> {
         // The first of equals, so that the answer doesn't depend on anything but the numbers.
-        let (_, space) = self.spaces.iter().rev().max_by_key(|(_, s)| s.rss)?;
+        let (mm, space) = self.spaces.iter().rev().max_by_key(|(_, s)| s.rss)?;
         let process = space.users.first().copied();
         let live = process.and_then(|key| self.processes.get(&key));
         Some(Top {
+            mm: *mm,
             process,
             program: live.map(|l| l.program.clone()).unwrap_or_default(),
             rss: space.rss,

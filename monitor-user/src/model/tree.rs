@@ -101,8 +101,10 @@ pub struct Process {
     /// From the end of its last thread until the kernel freed it, ns; 10 to 50 ms of that are the
     /// kernel's delay after it was reaped.
     pub zombie_ns: Option<u64>,
-    /// It had ended and nobody had reaped it when the recording ended.
-    pub zombie_at_end: bool,
+    /// It had ended and nobody had reaped it when the recording ended. `None` if that isn't known:
+    /// the kernel frees a process some time after it was reaped, so shortly after an end the two
+    /// look the same.
+    pub zombie_at_end: Option<bool>,
 }
 
 impl Process {
@@ -266,7 +268,8 @@ pub struct Totals {
 pub struct Trust {
     /// Events that the model saw.
     pub events: u64,
-    /// Records that the kernel side could not hand over, and runs of its programs that were skipped.
+    /// Records that the kernel side could not hand over. Runs of its programs that were skipped aren't
+    /// in it, since they may have been about anybody: they are in the notes.
     pub lost_events: u64,
     /// Nothing was lost, the recording has a proper end, and the events fit together.
     pub complete: bool,

@@ -40,7 +40,7 @@ pub(super) fn trust(context: &Context<'_>, gaps: &Gaps, events: u64) -> Trust {
     let kinds: Vec<String> = kinds.map(|(kind, n)| format!("{n} of {kind}")).collect();
     if lost > 0 {
         notes.push(format!(
-            "{lost} {} lost for want of buffer space: {}.",
+            "{lost} {} lost on the way from the kernel: {}.",
             was(lost, "record", "records"),
             kinds.join(", ")
         ));
@@ -82,7 +82,7 @@ pub(super) fn trust(context: &Context<'_>, gaps: &Gaps, events: u64) -> Trust {
     let fits = gaps.forks + gaps.execs + gaps.ends + gaps.mm_ends + gaps.threads == 0;
     Trust {
         events,
-        lost_events: lost.saturating_add(skipped),
+        lost_events: lost,
         complete: context.has_end && lost + skipped + refused == 0 && fits,
         notes,
     }

@@ -18,7 +18,8 @@ impl ByteText {
             let quoted = serde_json::to_string(chunk.valid())?;
             out.push_str(&quoted[1..quoted.len() - 1]);
             for byte in chunk.invalid() {
-                out.push_str(&format!("\\udc{byte:02x}"));
+                let escape = format!("\\udc{byte:02x}");
+                out.push_str(&escape);
             }
         }
         out.push('"');

@@ -24,35 +24,28 @@ pub fn closing_lines(
 ) -> Vec<String> {
     let lines = [
         memory(summary, recording),
-        time(recording),
+        time(summary, recording),
         processes(summary),
         trust(summary, recording),
     ];
     let mut lines: Vec<String> = lines.iter().map(|l| shorten(l, width)).collect();
-    lines.push(format!("next:       rtrace report {}", shell_word(trace)));
+    lines.push(format!("next:      rtrace report {}", shell_word(trace)));
     lines
 }
 
 fn memory(summary: &Summary, recording: &Recording) -> String {
     let Some(peak) = summary.peak() else {
-        return "memory:     not known, no event of memory came".to_owned();
+        return "memory:    not known, no event of memory came".to_owned();
     };
     let bound = sum_bound(recording, summary.max_spaces());
     let sum = words::bounded(peak.rss, bound);
-    let top = match &peak.top {
-        Some(top) if top.rss < peak.rss => {
-            let pid = top.process.map(|p| format!("pid {}, ", p.pid));
-            format!(
-                ", most by {} ({}{})",
-                name(&top.program),
-                pid.unwrap_or_default(),
-                Bytes(top.rss)
-            )
-        }
-        Some(top) => format!(", all by {}", name(&top.program)),
-        None => String::new(),
-    };
-    format!("memory:     {sum} at the peak (sum of RSS){top}")
+    // The name comes last: it is what may be cut.
+    let top = peak.top.as_ref().map(|top| {
+        let pid = top.process.map(|p| format!("pid {}, ", p.pid));
+        let pid = pid.unwrap_or_default();
+        format!(", {} of it in {pid}{}", Bytes(top.rss), name(&top.program))
+    });
+    format!("memory:    RSS peak {sum}{}", top.unwrap_or_default())
 }
 
 fn name(program: &[u8]) -> String {
@@ -62,25 +55,26 @@ fn name(program: &[u8]) -> String {
     shorten(&escape(program), 30)
 }
 
-fn time(recording: &Recording) -> String {
+fn time(summary: &Summary, recording: &Recording) -> String {
     let ended = match recording.exit_status {
-        Some(status) => format!("the command {}", words::ended(ExitReport::from_status(status))),
+        Some(status) => format!(
+            "the command {}",
+            words::ended(ExitReport::from_status(status))
+        ),
         None => "how the command ended is not known".to_owned(),
     };
-    let from = if recording.root_start_ns == 0 {
-        recording.start_ns
-    } else {
-        recording.root_start_ns
-    };
-    match recording.end_ns {
-        Some(end) => format!("time:       {}, {ended}", Nanos(end.saturating_sub(from))),
-        None => format!("time:       not known, {ended}"),
+    let root = summary.root();
+    let took = root.and_then(|(key, end)| Some(end?.saturating_sub(key.start_ns)));
+    let took = took.or_else(|| Some(recording.end_ns?.saturating_sub(recording.start_ns)));
+    match took {
+        Some(ns) => format!("time:      {}, {ended}", Nanos(ns)),
+        None => format!("time:      not known, {ended}"),
     }
 }
 
 fn processes(summary: &Summary) -> String {
     let mut out = format!(
-        "processes:  {}, {} at once",
+        "processes: {}, {} at once",
         words::grouped(summary.processes()),
         words::grouped(summary.max_live())
     );
@@ -92,7 +86,11 @@ fn processes(summary: &Summary) -> String {
     };
     also(summary.threads(), "more thread", "more threads");
     also(summary.bad_exits(), "failed", "failed");
-    also(summary.deaths_by_signal(), "killed by a signal", "killed by signals");
+    also(
+        summary.deaths_by_signal(),
+        "killed by a signal",
+        "killed by signals",
+    );
     also(summary.live(), "still alive", "still alive");
     out
 }
@@ -113,9 +111,9 @@ fn trust(summary: &Summary, recording: &Recording) -> String {
     part(refused, "entry found no room", "entries found no room");
     if parts.is_empty() {
         let events = words::count(summary.events(), "event", "events");
-        format!("trust:      nothing lost ({events})")
+        format!("trust:     nothing lost ({events})")
     } else {
-        format!("trust:      NOT complete: {}", parts.join(", "))
+        format!("trust:     NOT complete: {}", parts.join(", "))
     }
 }
 
@@ -127,9 +125,10 @@ fn shell_word(text: &str) -> String {
     }
     // A name must not be taken for an option.
     let dash = if text.starts_with('-') { "./" } else { "" };
-    let quoted = format!("'{dash}{}'", text.replace('\'', "'\\''"));
-    if quoted.chars().any(char::is_control) {
-        return escape(quoted.as_bytes());
+    if escape(text.as_bytes()) == text.replace('\\', "\\\\") {
+        format!("'{dash}{}'", text.replace('\'', "'\\''"))
+    } else {
+        // Bash, zsh and newer POSIX shells read escapes between these quotes.
+        format!("$'{dash}{}'", escape(text.as_bytes()).replace('\'', "\\'"))
     }
-    quoted
 }

@@ -1,7 +1,5 @@
 //! Names that can't harm a terminal, in a given width.
 
-use std::fmt::Write as _;
-
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Bytes as text on one line: control characters, terminal escapes, invisible characters and those
@@ -35,8 +33,8 @@ fn push(out: &mut String, c: char) {
 }
 
 fn push_hex(out: &mut String, byte: u8) {
-    // Writing to a String can't fail.
-    drop(write!(out, "\\x{byte:02x}"));
+    let escape = format!("\\x{byte:02x}");
+    out.push_str(&escape);
 }
 
 /// Format characters (general category Cf), separators of lines, fillers and variation selectors.
@@ -88,23 +86,24 @@ pub(super) fn right(text: &str, columns: usize) -> String {
     format!("{:fill$}{text}", "")
 }
 
-/// Words in lines of at most `columns`, each after the first with `indent` spaces. A word that is
-/// longer than a line is cut.
+/// Words in lines of at most `columns`, each after the first with `indent` spaces. Spaces in front
+/// of the text stay; a word that is longer than a line is cut.
 pub(super) fn wrap(text: &str, columns: usize, indent: usize) -> Vec<String> {
+    let words = text.trim_start_matches(' ');
     let mut lines = Vec::new();
-    let mut line = String::new();
-    for word in text.split(' ') {
-        let room = columns.saturating_sub(indent);
-        let word = shorten(word, room);
-        if !line.trim().is_empty() && width(&line) + 1 + width(&word) > columns {
-            lines.push(std::mem::take(&mut line));
+    let mut line = text[..text.len() - words.len()].to_owned();
+    let mut is_start = true;
+    for word in words.split(' ') {
+        let word = shorten(word, columns.saturating_sub(indent));
+        if !is_start && width(&line) + 1 + width(&word) > columns {
+            lines.push(std::mem::replace(&mut line, " ".repeat(indent)));
+            is_start = true;
         }
-        if line.is_empty() && !lines.is_empty() {
-            line = " ".repeat(indent);
-        } else if !line.is_empty() {
+        if !is_start {
             line.push(' ');
         }
         line.push_str(&word);
+        is_start = false;
     }
     lines.push(line);
     lines
@@ -117,8 +116,14 @@ mod tests {
     #[test]
     fn nothing_reaches_the_terminal_but_text() {
         assert_eq!(escape(b"a\nb\t\x1b[31m\x7f"), "a\\nb\\t\\x1b[31m\\x7f");
-        assert_eq!(escape("x\u{202e}y\u{9b}z".as_bytes()), "x\\u{202e}y\\u{9b}z");
-        assert_eq!(escape("\u{200b}\u{feff}\u{2066}".as_bytes()), "\\u{200b}\\u{feff}\\u{2066}");
+        assert_eq!(
+            escape("x\u{202e}y\u{9b}z".as_bytes()),
+            "x\\u{202e}y\\u{9b}z"
+        );
+        assert_eq!(
+            escape("\u{200b}\u{feff}\u{2066}".as_bytes()),
+            "\\u{200b}\\u{feff}\\u{2066}"
+        );
         assert_eq!(escape(b"\xff\\"), "\\xff\\\\");
         assert_eq!(escape("näme 日本".as_bytes()), "näme 日本");
         for c in (0..=0x10_ffff_u32).filter_map(char::from_u32) {
@@ -141,7 +146,8 @@ mod tests {
     #[test]
     fn words_are_wrapped() {
         assert_eq!(wrap("one two three", 8, 2), ["one two", "  three"]);
+        assert_eq!(wrap("  one two three", 9, 4), ["  one two", "    three"]);
         assert_eq!(wrap("", 8, 2), [""]);
-        assert_eq!(wrap("- abcdefghijk x", 8, 2), ["-", "  abcde…", "  x"]);
+        assert_eq!(wrap("- abcdefghijk x", 8, 2), ["- abcde…", "  x"]);
     }
 }

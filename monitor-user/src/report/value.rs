@@ -9,9 +9,7 @@ use serde::Serialize;
 
 use crate::{
     event::{Exit, Recording},
-    model::{
-        CreatedBy, CreatorFrom, Ending, How, Image, Process, Tree, clone_flag_names, program,
-    },
+    model::{CreatedBy, CreatorFrom, Ending, How, Image, Process, Tree, clone_flag_names, program},
     report::ByteText,
     units::ProcessKey,
 };
@@ -135,7 +133,7 @@ pub struct ProcessReport {
     /// From its end to the reaping.
     pub zombie_ns: Option<u64>,
     /// Ended and not reaped when the recording ended.
-    pub zombie_at_end: bool,
+    pub zombie_at_end: Option<bool>,
 }
 
 /// A program that a process was.
@@ -299,11 +297,7 @@ fn facts(recording: &Recording, status: Option<u32>) -> RecordingReport {
     }
 }
 
-fn tree_report(
-    tree: &Tree,
-    recording: &Recording,
-    id: &impl Fn(ProcessKey) -> Id,
-) -> TreeReport {
+fn tree_report(tree: &Tree, recording: &Recording, id: &impl Fn(ProcessKey) -> Id) -> TreeReport {
     let peak = tree.summary.peak();
     let top = peak.as_ref().and_then(|p| p.top.clone());
     // The true peak may have been at another moment, with as many address spaces as there ever were.
@@ -367,7 +361,13 @@ fn process(p: &Process, recording: &Recording, id: &impl Fn(ProcessKey) -> Id) -
 fn image(image: &Image, recording: &Recording, id: &impl Fn(ProcessKey) -> Id) -> ImageReport {
     let memory = image.memory;
     let counters = recording.rss_bound_bytes.saturating_mul(KINDS);
-    let bound = |kept| if kept { counters } else { sum_bound(recording, 1) };
+    let bound = |kept| {
+        if kept {
+            counters
+        } else {
+            sum_bound(recording, 1)
+        }
+    };
     let argv = image.argv.as_ref();
     ImageReport {
         start_ns: image.start_ns,
@@ -413,10 +413,11 @@ impl ProcessReport {
         }
     }
 
-    /// Highest RSS of its images. Memory that it shared with its creator counts only if it never
-    /// had any of its own.
-    pub fn peak_rss_bytes(&self) -> Option<u64> {
-        let own = self.images.iter().filter(|i| i.shared_mm_with.is_none());
-        own.filter_map(|i| i.peak_rss_bytes).max()
+    /// Highest RSS of its last program. Earlier ones don't count: what `/bin/true` inherited from a
+    /// large Python says nothing about `/bin/true`. `None` if it isn't known, or used the memory of
+    /// another process.
+    pub fn program_peak_rss_bytes(&self) -> Option<u64> {
+        let own = self.images.last().filter(|i| i.shared_mm_with.is_none());
+        own.and_then(|i| i.peak_rss_bytes)
     }
 }

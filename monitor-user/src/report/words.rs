@@ -7,10 +7,37 @@ use crate::{
 
 /// Names of signals 1 to 31 (`include/uapi/asm-generic/signal.h`, the same on x86-64 and arm64).
 const SIGNALS: [&str; 31] = [
-    "SIGHUP", "SIGINT", "SIGQUIT", "SIGILL", "SIGTRAP", "SIGABRT", "SIGBUS", "SIGFPE", "SIGKILL",
-    "SIGUSR1", "SIGSEGV", "SIGUSR2", "SIGPIPE", "SIGALRM", "SIGTERM", "SIGSTKFLT", "SIGCHLD",
-    "SIGCONT", "SIGSTOP", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGURG", "SIGXCPU", "SIGXFSZ",
-    "SIGVTALRM", "SIGPROF", "SIGWINCH", "SIGIO", "SIGPWR", "SIGSYS",
+    "SIGHUP",
+    "SIGINT",
+    "SIGQUIT",
+    "SIGILL",
+    "SIGTRAP",
+    "SIGABRT",
+    "SIGBUS",
+    "SIGFPE",
+    "SIGKILL",
+    "SIGUSR1",
+    "SIGSEGV",
+    "SIGUSR2",
+    "SIGPIPE",
+    "SIGALRM",
+    "SIGTERM",
+    "SIGSTKFLT",
+    "SIGCHLD",
+    "SIGCONT",
+    "SIGSTOP",
+    "SIGTSTP",
+    "SIGTTIN",
+    "SIGTTOU",
+    "SIGURG",
+    "SIGXCPU",
+    "SIGXFSZ",
+    "SIGVTALRM",
+    "SIGPROF",
+    "SIGWINCH",
+    "SIGIO",
+    "SIGPWR",
+    "SIGSYS",
 ];
 
 /// Name of a signal, or its number where it has none.
@@ -23,12 +50,15 @@ pub(super) fn signal_name(signal: u32) -> String {
 
 /// An end as a part of a sentence: "ended with exit code 3".
 pub(super) fn ended(exit: ExitReport) -> String {
-    let core = if exit.core { ", core written" } else { "" };
+    let with_core = if exit.core { ", core written" } else { "" };
     match (exit.signal, exit.code) {
         (Some(signal), _) if signal_name(signal).starts_with("SIG") => {
-            format!("was killed by signal {signal} ({}){core}", signal_name(signal))
+            format!(
+                "was killed by signal {signal} ({}){with_core}",
+                signal_name(signal)
+            )
         }
-        (Some(signal), _) => format!("was killed by signal {signal}{core}"),
+        (Some(signal), _) => format!("was killed by signal {signal}{with_core}"),
         (None, Some(code)) => format!("ended with exit code {code}"),
         (None, None) => "ended".to_owned(),
     }
@@ -83,7 +113,10 @@ mod tests {
         assert_eq!(words(0), "ended with exit code 0");
         assert_eq!(words(3 << 8), "ended with exit code 3");
         assert_eq!(words(9), "was killed by signal 9 (SIGKILL)");
-        assert_eq!(words(0x80 | 11), "was killed by signal 11 (SIGSEGV), core written");
+        assert_eq!(
+            words(0x8b),
+            "was killed by signal 11 (SIGSEGV), core written"
+        );
         assert_eq!(words(34), "was killed by signal 34");
         assert_eq!(signal_name(31), "SIGSYS");
         assert_eq!(signal_name(0), "signal 0");

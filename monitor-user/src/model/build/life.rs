@@ -9,6 +9,9 @@ use crate::model::{
 /// A process that lives on for less than this after the root doesn't count as a survivor.
 const SURVIVAL_NS: u64 = 250_000_000;
 
+/// The kernel frees a process within this time after it was reaped (10 to 50 ms were measured).
+const FREEING_NS: u64 = 200_000_000;
+
 /// Threads of a process.
 #[derive(Clone, Copy)]
 pub(super) struct Threads {
@@ -74,6 +77,18 @@ pub(super) fn zombie_ns(draft: &Draft) -> Option<u64> {
     let (end_ns, _, _) = draft.exit()?;
     let (reaped_ns, _) = draft.reaped?;
     Some(reaped_ns.saturating_sub(*end_ns))
+}
+
+/// Whether it was a zombie when the recorder looked at the end.
+pub(super) fn zombie_at_end(draft: &Draft, ending: Ending) -> Option<bool> {
+    match (draft.snapshot, ending) {
+        (Some((looked_ns, look)), _) if look.zombie => {
+            let (end_ns, _, _) = draft.exit()?;
+            (looked_ns.saturating_sub(*end_ns) > FREEING_NS).then_some(true)
+        }
+        (None, Ending::Unknown) => None,
+        _ => Some(false),
+    }
 }
 
 /// Says of each process whether it survived the root.

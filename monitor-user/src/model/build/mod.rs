@@ -87,11 +87,17 @@ fn context<'a>(state: &State, recording: &'a Recording) -> Context<'a> {
 }
 
 fn root(state: &State, recording: &Recording) -> Option<ProcessKey> {
-    if recording.root_pid != 0 {
-        return Some(ProcessKey {
-            pid: recording.root_pid,
-            start_ns: recording.root_start_ns,
-        });
+    let pid = recording.root_pid;
+    if pid != 0 {
+        let start_ns = recording.root_start_ns;
+        // The recorder learns the start from an event, which may have been lost.
+        let drafts = state.processes.iter().filter(|d| d.key.pid == pid);
+        let first = drafts.map(|d| d.key.start_ns).min();
+        let start_ns = match start_ns {
+            0 => first.unwrap_or(0),
+            known => known,
+        };
+        return Some(ProcessKey { pid, start_ns });
     }
     let made_by_nobody = |d: &&Draft| matches!(&d.fork, Some((_, fork)) if fork.creator.is_none());
     let roots = state.processes.iter().filter(made_by_nobody);
@@ -132,7 +138,7 @@ fn process(draft: &Draft, state: &State, context: &Context<'_>, gaps: &mut Gaps)
         final_parent: exit.and_then(|e| e.parent).or(look.and_then(|l| l.parent)),
         survived_root: None,
         zombie_ns: life::zombie_ns(draft),
-        zombie_at_end: look.is_some_and(|l| l.zombie),
+        zombie_at_end: life::zombie_at_end(draft, ending),
         created,
         ending,
     }

@@ -167,7 +167,7 @@ impl Story {
             mm,
             owns_mm: true,
             threads: 1,
-            ..before.clone()
+            ..before
         };
         self.processes.insert(pid, actor);
         let exec = Exec {

@@ -12,7 +12,7 @@
 //! bytes. Text is in double quotes with `\"`, `\\` and `\xNN`. A field that is left out is not
 //! known where the event allows that, else 0, false or empty.
 
-use std::{collections::BTreeMap, fmt::Write as _, str::FromStr};
+use std::{collections::BTreeMap, str::FromStr};
 
 use super::story::kind_of;
 use crate::{
@@ -57,13 +57,10 @@ pub fn parse(text: &str) -> Result<(Vec<Event>, Recording), ParseError> {
 
 /// Writes an event as a line without its end.
 pub fn line(event: &Event) -> String {
-    let mut out = format!("{} {} ", event.time_ns, event.cpu);
-    match event.subject {
-        Some(s) => out.push_str(&format!("{}:{}", key_text(s.process), s.tid)),
-        None => out.push('-'),
-    }
-    out.push(' ');
-    out.push_str(kind_of(&event.what));
+    let subject = |s: Subject| format!("{}:{}", key_text(s.process), s.tid);
+    let subject = event.subject.map_or_else(|| "-".to_owned(), subject);
+    let kind = kind_of(&event.what);
+    let out = format!("{} {} {subject} {kind}", event.time_ns, event.cpu);
     let mut fields = Writer(out);
     write_fields(&mut fields, &event.what);
     fields.0
@@ -72,6 +69,12 @@ pub fn line(event: &Event) -> String {
 struct Writer(String);
 
 impl Writer {
+    fn field(&mut self, name: &str, value: &str) {
+        for part in [" ", name, "=", value] {
+            self.0.push_str(part);
+        }
+    }
+
     fn number(&mut self, name: &str, value: u64) {
         if value != 0 {
             self.known(name, Some(value));
@@ -80,24 +83,26 @@ impl Writer {
 
     fn known(&mut self, name: &str, value: Option<u64>) {
         if let Some(value) = value {
-            self.0.push_str(&format!(" {name}={value}"));
+            self.field(name, &value.to_string());
         }
     }
 
     fn key(&mut self, name: &str, key: Option<ProcessKey>) {
         if let Some(key) = key {
-            self.0.push_str(&format!(" {name}={}", key_text(key)));
+            self.field(name, &key_text(key));
         }
     }
 
     fn bytes(&mut self, name: &str, bytes: &[u8]) {
-        self.0.push_str(&format!(" {name}=\""));
+        self.field(name, "\"");
         for byte in bytes {
             match byte {
                 b'"' | b'\\' => self.0.extend(['\\', char::from(*byte)]),
                 b' '..=b'~' => self.0.push(char::from(*byte)),
-                // Writing to a String can't fail.
-                _ => drop(write!(self.0, "\\x{byte:02x}")),
+                _ => {
+                    let hex = format!("\\x{byte:02x}");
+                    self.0.push_str(&hex);
+                }
             }
         }
         self.0.push('"');
@@ -391,7 +396,7 @@ fn unquote(text: &str) -> Result<Vec<u8>, String> {
                 let digits: Vec<u8> = rest.by_ref().take(2).collect();
                 let digits = String::from_utf8_lossy(&digits).into_owned();
                 let byte = u8::from_str_radix(&digits, 16);
-                out.push(byte.map_err(|_| format!("\\x{digits} is not a byte"))?);
+                out.push(byte.map_err(|_parse_error| format!("\\x{digits} is not a byte"))?);
             }
             _ => return Err(format!("unknown escape in {text}")),
         }

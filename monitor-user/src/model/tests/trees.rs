@@ -163,7 +163,12 @@ fn survivors_outlive_the_root_by_more_than_a_quarter_of_a_second() {
 #[test]
 fn a_look_that_comes_too_early_knows_no_survivors() {
     let mut story = Story::new();
-    story.root(10, &["run"]).after(1).fork(10, 11).after(1).exit(10, 0);
+    story
+        .root(10, &["run"])
+        .after(1)
+        .fork(10, 11)
+        .after(1)
+        .exit(10, 0);
     story.after(100).still_there(11, false);
     let tree = story.tree();
     assert_eq!(of(&tree, 11).survived_root, None);
@@ -194,9 +199,27 @@ fn zombies_are_not_alive() {
             at: Some(START + 2 * MS)
         }
     );
-    assert_eq!((zombie.zombie_ns, zombie.zombie_at_end), (None, true));
+    assert_eq!((zombie.zombie_ns, zombie.zombie_at_end), (None, Some(true)));
     assert_eq!(tree.summary.max_live(), 2);
     assert_eq!(tree.summary.live(), 2);
+}
+
+#[test]
+fn who_has_just_ended_may_have_been_reaped() {
+    let mut story = Story::new();
+    story.root(10, &["run"]).after(1).exit(10, 0);
+    story.after(20).still_there(10, true);
+    let tree = story.tree();
+    assert_clean(&tree);
+    assert_eq!(of(&tree, 10).zombie_at_end, None);
+}
+
+#[test]
+fn a_root_whose_start_was_not_learned_is_found_by_its_pid() {
+    let mut story = family();
+    story.recording(|r| r.root_start_ns = 0);
+    assert_eq!(story.tree().root, Some(story.key(10)));
+    assert_clean(&story.tree());
 }
 
 #[test]

@@ -1,0 +1,49 @@
+//! The recorder's last lines.
+
+use super::*;
+use crate::model::Summary;
+
+fn lines(story: &Story, trace: &str) -> Vec<String> {
+    let mut summary = Summary::new();
+    for event in story.events() {
+        summary.push(event);
+    }
+    closing_lines(&summary, &story.recorded(), trace, 80)
+}
+
+#[test]
+fn five_lines() {
+    let lines = lines(&pipeline(), "trace.parquet");
+    assert_eq!(lines.len(), 5);
+    assert!(lines.iter().all(|l| escape::width(l) <= 80));
+    insta::assert_snapshot!(lines.join("\n"));
+}
+
+#[test]
+fn losses_are_said() {
+    let mut story = Story::new();
+    story.root(10, &["x"]).after(1).fork(10, 11).lost("fork");
+    story.recording(|r| r.full_maps = [("spaces".into(), 2)].into());
+    let lines = lines(&story, "a b.parquet");
+    assert_eq!(
+        lines[3],
+        "trust:     NOT complete: 1 event lost, 2 entries found no room"
+    );
+    assert_eq!(lines[4], "next:      rtrace report 'a b.parquet'");
+}
+
+#[test]
+fn the_next_command_can_be_typed() {
+    let next = |trace| lines(&Story::new(), trace)[4].clone();
+    assert_eq!(next("-o"), "next:      rtrace report './-o'");
+    assert_eq!(next("it's"), "next:      rtrace report 'it'\\''s'");
+    assert_eq!(next("a\nb'"), "next:      rtrace report $'a\\nb\\''");
+    assert_eq!(next("x\\y"), "next:      rtrace report 'x\\y'");
+}
+
+#[test]
+fn nothing_seen_is_said() {
+    let lines = lines(&Story::new(), "t");
+    assert_eq!(lines[0], "memory:    not known, no event of memory came");
+    assert!(lines[1].ends_with("how the command ended is not known"));
+}

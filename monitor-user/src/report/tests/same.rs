@@ -1,0 +1,100 @@
+//! Text and JSON say the same.
+
+use super::*;
+use crate::units::Bytes;
+
+#[test]
+fn totals_agree() {
+    for story in [
+        pipeline(),
+        Story::new().root(10, &["x"]).after(1).exit(10, 9).clone(),
+    ] {
+        let report = report(&story);
+        let (text, json) = (text(&report, 120), json(&report));
+        let value: serde_json::Value = serde_json::from_str(&json).unwrap();
+        let tree = |key: &str| value["tree"][key].as_u64().unwrap();
+        let says = |words: String| assert!(text.contains(&words), "no '{words}' in:\n{text}");
+        says(format!("{} process", tree("processes")));
+        if tree("threads_created") > 0 {
+            says(format!("and {} more threads", tree("threads_created")));
+        }
+        let sum = Bytes(tree("peak_rss_sum_bytes"));
+        says(format!(
+            "{sum} ± {}",
+            Bytes(tree("peak_rss_sum_bound_bytes"))
+        ));
+        says(format!("highest sum of RSS      {sum}"));
+        says(format!(
+            "highest sum of VMS      {}",
+            Bytes(tree("peak_vms_sum_bytes"))
+        ));
+        let code = value["recording"]["exit"]["code"].as_u64().unwrap();
+        says(format!("ended with exit code {code}"));
+        let events = value["trust"]["events"].as_u64().unwrap();
+        says(format!(
+            "nothing was lost ({} events)",
+            words::grouped(events)
+        ));
+        assert_eq!(
+            value["processes"].as_array().unwrap().len() as u64,
+            tree("processes")
+        );
+    }
+}
+
+#[test]
+fn unsupported_keys_are_absent() {
+    let json = json(&report(&pipeline()));
+    for key in [
+        "pools",
+        "findings",
+        "failed_forks",
+        "oom_kills",
+        "role",
+        "sender",
+        "pid_ns",
+    ] {
+        assert!(!json.contains(&format!("\"{key}\"")), "{key}");
+    }
+}
+
+#[test]
+fn an_unknown_process_has_no_start() {
+    let mut story = Story::new();
+    story
+        .root(10, &["x"])
+        .after(1)
+        .fork(10, 11)
+        .reparent(11, 1)
+        .exit(11, 0)
+        .exit(10, 0);
+    let value: serde_json::Value = serde_json::from_str(&json(&report(&story))).unwrap();
+    let child = &value["processes"][1];
+    assert_eq!(
+        child["final_parent"],
+        serde_json::json!({"pid": 1, "start_ns": null})
+    );
+    assert_eq!(child["creator"]["pid"], 10);
+    assert_eq!(child["alive_at_end"], false);
+    assert!(child.get("creator_from").is_none());
+}
+
+#[test]
+fn a_peak_that_rests_on_rows_has_a_wider_bound() {
+    let mut story = Story::new();
+    story
+        .root(10, &["x"])
+        .memory(10, 9)
+        .after(1)
+        .fork(10, 11)
+        .after(1)
+        .exit(11, 0);
+    let report = report(story.still_there(10, false));
+    let bound = |n: usize| report.processes[n].images[0].peak_rss_bound_bytes;
+    assert_eq!(bound(1), Some(3 * (256 << 10)));
+    assert_eq!(bound(0), Some(3 * ((256 << 10) + (64 << 10))));
+    assert_eq!(
+        report.tree.peak_rss_sum_bound_bytes,
+        Some(2 * 3 * (320 << 10))
+    );
+}

@@ -1,0 +1,148 @@
+//! What happened, in the first lines.
+
+use super::{Style, TextOptions};
+use crate::{
+    report::{
+        ProcessReport, Report,
+        escape::{escape, shorten, wrap},
+        words,
+    },
+    units::{Bytes, Nanos},
+};
+
+/// Columns by which the facts stand in from the command.
+const INDENT: usize = 2;
+
+/// The command and what became of it.
+pub(super) fn lines(report: &Report, options: TextOptions) -> Vec<String> {
+    let columns = options.columns();
+    let command = command(report);
+    let mut lines = vec![options.paint(Style::Heading, &shorten(&command, columns))];
+    let ending = ending(report);
+    let failed = report
+        .recording
+        .exit
+        .is_some_and(|exit| exit.code != Some(0));
+    for (n, fact) in [ending, processes(report), memory(report), trust(report)]
+        .into_iter()
+        .enumerate()
+    {
+        let indent = " ".repeat(INDENT);
+        for line in wrap(&format!("{indent}{fact}"), columns, INDENT + 2) {
+            let is_bad = (n == 0 && failed) || (n == 3 && !report.trust.complete);
+            let painted = options.paint(Style::Bad, &line);
+            lines.push(if is_bad { painted } else { line });
+        }
+    }
+    lines
+}
+
+fn command(report: &Report) -> String {
+    let words = &report.recording.command;
+    if words.is_empty() {
+        return "(the command is not known)".to_owned();
+    }
+    let words: Vec<String> = words.iter().map(|w| word(w)).collect();
+    words.join(" ")
+}
+
+/// A word of a command, in quotes if it would be taken for several.
+fn word(text: &str) -> String {
+    let shown = escape(text.as_bytes());
+    if shown.is_empty() || shown.contains([' ', '\'', '"', ';', '&', '|', '$', '*', '(', '<', '>'])
+    {
+        format!("'{shown}'")
+    } else {
+        shown
+    }
+}
+
+/// The process that executed the command, if it is in the report.
+pub(super) fn root(report: &Report) -> Option<&ProcessReport> {
+    let root = report.root?;
+    report.processes.iter().find(|p| p.id() == root)
+}
+
+/// Time to count from, ns since boot.
+fn origin(report: &Report) -> u64 {
+    root(report).map_or(report.recording.start_ns, |root| root.start_ns)
+}
+
+fn ending(report: &Report) -> String {
+    let root = root(report);
+    let took = root.and_then(|r| Some(r.end_ns?.saturating_sub(r.start_ns)));
+    let exit = report.recording.exit;
+    match (took, exit) {
+        (Some(ns), Some(exit)) => format!("ran {} and {}", Nanos(ns), words::ended(exit)),
+        (None, Some(exit)) => format!("{}; how long it ran is not known", words::ended(exit)),
+        _ => match root.and_then(|r| r.alive_at_end) {
+            Some(true) => "was still running when the recording ended".to_owned(),
+            _ => "how it ended is not known".to_owned(),
+        },
+    }
+}
+
+fn processes(report: &Report) -> String {
+    let tree = &report.tree;
+    let mut parts = vec![words::count(tree.processes, "process", "processes")];
+    if tree.processes > 1 {
+        let live = words::grouped(tree.max_live_processes);
+        parts.push(format!(" ({live} at once)"));
+    }
+    parts.push(match tree.threads_created {
+        Some(0) => String::new(),
+        Some(n) => format!(" and {}", words::count(n, "more thread", "more threads")),
+        None => ", number of threads not known".to_owned(),
+    });
+    parts.push(match tree.survivors {
+        Some(0) => String::new(),
+        Some(n) => format!("; {} lived on after the command", words::grouped(n)),
+        None => "; whether any lived on after the command is not known".to_owned(),
+    });
+    parts.concat()
+}
+
+fn memory(report: &Report) -> String {
+    let tree = &report.tree;
+    let Some(peak) = tree.peak_rss_sum_bytes else {
+        return "memory: not known".to_owned();
+    };
+    let bound = tree.peak_rss_sum_bound_bytes.unwrap_or(0);
+    let sum = words::bounded(peak, bound);
+    let when = tree.peak_rss_sum_ns.map_or_else(String::new, |at| {
+        let since = at.saturating_sub(origin(report));
+        format!(", {} after the start", Nanos(since))
+    });
+    let who = tree
+        .peak_rss_sum_top
+        .as_ref()
+        .map_or_else(String::new, |top| {
+            let name = match escape(&top.program.0) {
+                name if name.is_empty() => "a program of unknown name".to_owned(),
+                name => shorten(&name, 40),
+            };
+            let pid = top.process.map(|p| format!(" (pid {})", p.pid));
+            let pid = pid.unwrap_or_default();
+            if top.rss_bytes < peak {
+                format!(", of it {} in {name}{pid}", Bytes(top.rss_bytes))
+            } else {
+                format!(", all in {name}{pid}")
+            }
+        });
+    format!("highest sum of RSS: {sum}{when}{who}")
+}
+
+fn trust(report: &Report) -> String {
+    let trust = &report.trust;
+    if trust.complete {
+        format!(
+            "nothing was lost ({})",
+            words::count(trust.events, "event", "events")
+        )
+    } else if trust.lost_events > 0 {
+        let lost = words::count(trust.lost_events, "event is", "events are");
+        format!("NOT complete: {lost} missing, see the end")
+    } else {
+        "NOT complete, see the end".to_owned()
+    }
+}

@@ -1,0 +1,78 @@
+//! The report for people.
+//!
+//! First what happened, then the tree, then totals, then how far all of it can be trusted.
+
+mod foot;
+mod forest;
+mod head;
+mod rows;
+
+use std::io::{self, Write};
+
+use crate::report::Report;
+
+/// How the text should look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TextOptions {
+    /// Columns of a line. Less than 60 is taken as 60.
+    pub width: usize,
+    /// With colours of a terminal.
+    pub colour: bool,
+    /// Every process in a line of its own: similar ones aren't folded and none is left out.
+    pub all: bool,
+}
+
+impl Default for TextOptions {
+    fn default() -> Self {
+        Self {
+            width: 80,
+            colour: false,
+            all: false,
+        }
+    }
+}
+
+impl TextOptions {
+    fn columns(self) -> usize {
+        self.width.max(60)
+    }
+
+    /// Text in a style, if colour is wanted.
+    fn paint(self, style: Style, text: &str) -> String {
+        if !self.colour || text.is_empty() {
+            return text.to_owned();
+        }
+        let code = match style {
+            Style::Heading => "1",
+            Style::Bad => "31",
+            Style::Faint => "2",
+        };
+        format!("\x1b[{code}m{text}\x1b[0m")
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Style {
+    Heading,
+    Bad,
+    Faint,
+}
+
+/// Writes the report as text.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write(report: &Report, options: &TextOptions, out: &mut impl Write) -> io::Result<()> {
+    let forest = forest::Forest::new(report);
+    let mut lines = head::lines(report, *options);
+    lines.push(String::new());
+    lines.extend(rows::lines(report, &forest, *options));
+    lines.push(String::new());
+    lines.extend(foot::totals(report, &forest, *options));
+    lines.push(String::new());
+    lines.extend(foot::trust(report, *options));
+    for line in lines {
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    Ok(())
+}
