@@ -43,7 +43,7 @@ fn events() -> Vec<(ProcessKey, What)> {
         memory: memory(1),
     };
     let root = exec("make", vec![b"make".into(), b"-j2".into()], 1, None);
-    let mut list = vec![(ROOT, What::Exec(root))];
+    let mut events = vec![(ROOT, What::Exec(root))];
     let fork = Fork {
         creator: Some(ROOT),
         creator_tid: Some(ROOT.pid),
@@ -54,24 +54,24 @@ fn events() -> Vec<(ProcessKey, What)> {
         memory: memory(1),
         comm: b"make".into(),
     };
-    list.push((CHILD, What::Fork(fork)));
+    events.push((CHILD, What::Fork(fork)));
     // The last argument isn't UTF-8.
     let child = exec("cc", vec![b"cc".into(), b"caf\xe9.c".into()], 3, Some(2));
-    list.push((CHILD, What::Exec(child)));
+    events.push((CHILD, What::Exec(child)));
     let thread = Thread {
         creator_tid: CHILD.pid,
         threads: 2,
         clone_flags: 0x003d_0f00,
         comm: b"cc".into(),
     };
-    list.push((CHILD, What::Thread(thread)));
-    list.push((CHILD, What::Rename(b"w\xff1".into())));
+    events.push((CHILD, What::Thread(thread)));
+    events.push((CHILD, What::Rename(b"w\xff1".into())));
     for mib in 1..=50 {
         let now = memory(mib);
-        list.push((CHILD, What::Memory { mm: 3, now }));
+        events.push((CHILD, What::Memory { mm: 3, now }));
     }
     let cpu_ns = 1_000_000;
-    list.push((CHILD, What::ThreadExit(ThreadExit { cpu_ns, threads: 1 })));
+    events.push((CHILD, What::ThreadExit(ThreadExit { cpu_ns, threads: 1 })));
     let end = MmEnd {
         mm: 3,
         peak: memory(50),
@@ -88,14 +88,14 @@ fn events() -> Vec<(ProcessKey, What)> {
     let reaped = Reaped {
         cpu_ns: Some(2 * cpu_ns),
     };
-    list.extend([What::MmEnd(end), What::Exit(exit), What::Reaped(reaped)].map(|w| (CHILD, w)));
+    events.extend([What::MmEnd(end), What::Exit(exit), What::Reaped(reaped)].map(|w| (CHILD, w)));
     let snapshot = Snapshot {
         parent: None,
         zombie: true,
     };
     let lost = [("memory".to_owned(), 3), ("exec".to_owned(), 1)].into();
-    list.extend([What::Snapshot(snapshot), What::Loss(Loss { lost })].map(|w| (ROOT, w)));
-    list
+    events.extend([What::Snapshot(snapshot), What::Loss(Loss { lost })].map(|w| (ROOT, w)));
+    events
 }
 
 fn main() -> anyhow::Result<()> {

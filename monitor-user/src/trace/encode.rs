@@ -36,7 +36,7 @@ pub(super) fn kind_of(what: &What) -> Kind {
 /// Rows that are being collected, column by column.
 pub(super) struct Rows {
     builders: Vec<Builder>,
-    rows: usize,
+    count: usize,
     text_bytes: usize,
     bound: u64,
 }
@@ -49,7 +49,7 @@ impl Rows {
                 .iter()
                 .map(|column| Builder::new(column.of))
                 .collect(),
-            rows: 0,
+            count: 0,
             text_bytes: 0,
             bound,
         }
@@ -57,7 +57,7 @@ impl Rows {
 
     /// Number of rows.
     pub(super) fn len(&self) -> usize {
-        self.rows
+        self.count
     }
 
     /// Bytes of all names, paths and arguments in the rows.
@@ -105,7 +105,7 @@ impl Rows {
             }
             What::Loss(loss) => self.loss(loss),
         }
-        self.rows += 1;
+        self.count += 1;
     }
 
     /// Takes the rows out as a batch; none are left.
@@ -114,13 +114,13 @@ impl Rows {
     ///
     /// When the columns don't fit the schema.
     pub(super) fn finish(&mut self) -> Result<RecordBatch, ArrowError> {
-        let rows = self.rows;
+        let rows = self.count;
         let columns = self
             .builders
             .iter_mut()
             .map(|builder| builder.finish(rows))
             .collect::<Result<Vec<_>, _>>()?;
-        self.rows = 0;
+        self.count = 0;
         self.text_bytes = 0;
         RecordBatch::try_new(arrow_schema(), columns)
     }
@@ -274,7 +274,7 @@ impl Rows {
     /// The builder of a column, filled with nulls up to the row that is being added.
     fn at(&mut self, col: Col) -> &mut Builder {
         let builder = &mut self.builders[col as usize];
-        builder.pad(self.rows);
+        builder.pad(self.count);
         builder
     }
 }

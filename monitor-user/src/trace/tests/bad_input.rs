@@ -36,7 +36,9 @@ fn foreign(path: &Path, columns: Vec<(&str, ArrayRef)>, version: Option<&str>) {
 /// The columns of some events, the kind as plain text.
 fn columns(events: &[Event]) -> Vec<(&'static str, ArrayRef)> {
     let mut rows = Rows::new(0);
-    events.iter().for_each(|event| rows.push(event));
+    for event in events {
+        rows.push(event);
+    }
     let batch = rows.finish().unwrap();
     let kinds = events.iter().map(|event| kind_of(&event.what).name());
     let kinds: ArrayRef = Arc::new(StringArray::from_iter_values(kinds));
@@ -112,7 +114,7 @@ fn a_trace_without_its_end_and_its_tail_is_refused() {
 fn a_file_that_may_not_be_read_is_refused() {
     let (_folder, path) = scratch();
     write(&path, &Random(14).events(3), small_groups(30));
-    fs::set_permissions(&path, Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&path, Permissions::from_mode(0o000)).unwrap();
     // Root may read everything; the thread that reads is therefore somebody else to the file system.
     let found = std::thread::spawn(move || {
         nix::unistd::setfsuid(nix::unistd::Uid::from_raw(65_534));

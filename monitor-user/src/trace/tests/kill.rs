@@ -38,7 +38,7 @@ impl Files {
 /// any byte, of which every `stride`th and the last few are taken.
 fn between(before: &Files, after: &Files, stride: usize) -> Vec<Files> {
     let cuts = |from: usize, to: usize| {
-        (from..=to).filter(move |at| (at - from) % stride == 0 || at + 9 > to)
+        (from..=to).filter(move |at| (at - from).is_multiple_of(stride) || at + 9 > to)
     };
     let mut states = Vec::new();
     // First the trace grows, under the old tail; then the tail grows or is replaced at once.

@@ -140,7 +140,7 @@ fn facts_about_the_recording_survive() {
     writer.push(&Random(6).event(Kind::Exit)).unwrap();
     let middle = Recording {
         lost: [("memory".to_owned(), u64::MAX)].into(),
-        ..start.clone()
+        ..start
     };
     writer.tick(&middle, 0).unwrap();
     let events = [("exit".to_owned(), 1)].into();
