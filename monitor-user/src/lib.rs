@@ -4,6 +4,7 @@
 //! `units` < `event` < `decode` < {`trace`, `model`} < `findings` < `report` < `cli`; `record`
 //! stands beside them: it uses `decode` and hands events to sinks that `cli` gives it.
 
+pub mod cli;
 pub mod decode;
 pub mod event;
 pub mod host;

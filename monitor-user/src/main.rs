@@ -1,2 +1,7 @@
 //! The `rtrace` command.
-fn main() {}
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    rtrace::cli::main()
+}

@@ -27,8 +27,17 @@ pub struct Report {
     pub processes: Vec<Process>,
     /// Totals.
     pub tree: Tree,
+    /// How it was recorded.
+    pub recording: Recording,
     /// What the report can't know.
     pub trust: Trust,
+}
+
+/// How it was recorded.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Recording {
+    /// By how much one counter may be wrong.
+    pub rss_bound_bytes: u64,
 }
 
 /// Totals over the tree.
@@ -129,6 +138,8 @@ pub struct Image {
     pub argv_truncated: Option<bool>,
     /// Highest RSS.
     pub peak_rss_bytes: Option<u64>,
+    /// By how much that peak may be wrong.
+    pub peak_rss_bound_bytes: Option<u64>,
     /// RSS just before the image ended.
     pub end_rss_bytes: Option<u64>,
     /// Highest VMS.

@@ -6,9 +6,8 @@
 
 use std::{
     ffi::{CString, OsStr, OsString},
-    fs, io,
+    fs,
     os::unix::ffi::{OsStrExt, OsStringExt},
-    path::Path,
 };
 
 use nix::unistd::{Gid, Uid, User, geteuid, getgrouplist};
@@ -48,22 +47,6 @@ impl Invoker {
             groups,
             environment,
         })
-    }
-
-    /// Makes a file the user's, without following a link.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn give(&self, path: &Path) -> io::Result<()> {
-        std::os::unix::fs::lchown(path, Some(self.uid.as_raw()), Some(self.gid.as_raw()))
-    }
-
-    /// A variable of the environment.
-    pub fn variable(&self, name: &str) -> Option<&OsStr> {
-        self.environment
-            .iter()
-            .find(|(known, _)| known == name)
-            .map(|(_, value)| value.as_os_str())
     }
 }
 

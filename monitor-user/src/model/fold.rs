@@ -141,7 +141,8 @@ impl State {
         draft.name(time_ns, &fork.comm);
         draft.fork = Some((time_ns, fork.clone()));
         let shared = fork.mm.is_some() && fork.mm == fork.creator_mm;
-        let mut image = ImageDraft::inherited(time_ns, Some(fork.comm.clone()), fork.mm);
+        // It began when the kernel made the task, a little before the event that tells of it.
+        let mut image = ImageDraft::inherited(draft.key.start_ns, Some(fork.comm.clone()), fork.mm);
         image.shared = shared;
         draft.images.push(image);
         let image_at = (at, draft.images.len() - 1);

@@ -30,7 +30,7 @@ pub(super) fn trust(context: &Context<'_>, gaps: &Gaps, events: u64) -> Trust {
     let mut notes = Vec::new();
     if recording.cut_short {
         notes.push(
-            "The recorder did not end the file itself; what came after the last event is not known."
+            "The file was cut short: the recorder did not end it, so what came after the last event is not known."
                 .to_owned(),
         );
     } else if recording.end_ns.is_none() {
@@ -83,7 +83,10 @@ pub(super) fn trust(context: &Context<'_>, gaps: &Gaps, events: u64) -> Trust {
     Trust {
         events,
         lost_events: lost,
-        complete: context.has_end && lost + skipped + refused == 0 && fits,
+        complete: context.has_end
+            && recording.missing_hooks.is_empty()
+            && lost + skipped + refused == 0
+            && fits,
         notes,
     }
 }

@@ -186,7 +186,7 @@ fn a_recording_cut_short_knows_no_ends() {
         .fork(10, 11)
         .recording(|r| r.cut_short = true);
     let tree = story.tree();
-    says(&tree, "The recorder did not end the file itself");
+    says(&tree, "The file was cut short");
     says(&tree, "2 processes may have ended or not");
     assert_eq!(of(&tree, 11).ending, Ending::Unknown);
     assert_eq!(of(&tree, 11).survived_root, None);

@@ -1,0 +1,148 @@
+//! What can be typed.
+
+use std::{ffi::OsString, path::PathBuf};
+
+use clap::{Args, Parser, Subcommand};
+
+/// Records every process that a command creates and every change of their memory, from kernel
+/// events and without polling, and explains what happened around fork.
+#[derive(Debug, Parser)]
+#[command(
+    name = "rtrace",
+    version,
+    max_term_width = 100,
+    arg_required_else_help = true
+)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    pub(super) verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Verb {
+    /// Run a command and record it and all its descendants into a trace file.
+    Record(RecordArguments),
+    /// Say what happened in a recording.
+    Report(ReportArguments),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RecordArguments {
+    /// The trace file. One that exists becomes NAME.old once the command runs.
+    #[arg(short, long, value_name = "FILE", default_value = "trace.parquet")]
+    pub(super) output: PathBuf,
+    /// Print nothing but errors.
+    #[arg(short, long)]
+    pub(super) quiet: bool,
+    /// Show a line with the state of the recording while it runs, even on the command's terminal.
+    #[arg(long, conflicts_with = "quiet")]
+    pub(super) progress: bool,
+    /// Room for events on their way from the kernel, for instance 64M; a power of two.
+    #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = size)]
+    pub(super) buffer: u32,
+    /// Run the command as root even under sudo, and leave the trace file to root.
+    #[arg(long)]
+    pub(super) as_root: bool,
+    /// Leave a hook out. For tests of rtrace: what depends on it is missing then.
+    #[arg(long, value_name = "HOOK", hide = true)]
+    pub(super) without: Vec<String>,
+    /// Print the messages of the BPF programs. For developers of rtrace.
+    #[arg(long, hide = true)]
+    pub(super) debug_bpf: bool,
+    /// The command and its arguments.
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "COMMAND"
+    )]
+    pub(super) command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ReportArguments {
+    /// The trace file.
+    #[arg(value_name = "FILE", default_value = "trace.parquet")]
+    pub(super) file: PathBuf,
+    /// Print the whole report as JSON.
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Show each process, also where many siblings run the same program.
+    #[arg(long, conflicts_with = "json")]
+    pub(super) all: bool,
+    /// Width of the text in columns; the terminal's, or 80 in a pipe.
+    #[arg(long, value_name = "COLUMNS", conflicts_with = "json", value_parser = clap::value_parser!(u16).range(40..=1000))]
+    pub(super) width: Option<u16>,
+}
+
+/// Bytes, with K, M or G for powers of 1024.
+fn size(text: &str) -> Result<u32, String> {
+    let wrong = || format!("'{text}' is no size such as 65536, 512K or 64M of at most 1G");
+    let upper = text.trim().to_ascii_uppercase();
+    let upper = upper
+        .strip_suffix("IB")
+        .or_else(|| upper.strip_suffix('B'))
+        .unwrap_or(&upper);
+    let (digits, shift) = match upper.as_bytes().last() {
+        Some(b'K') => (&upper[..upper.len() - 1], 10),
+        Some(b'M') => (&upper[..upper.len() - 1], 20),
+        Some(b'G') => (&upper[..upper.len() - 1], 30),
+        _ => (upper, 0),
+    };
+    let number: u64 = digits.trim().parse().map_err(|_not_a_number| wrong())?;
+    let bytes = number
+        .checked_mul(1 << shift)
+        .filter(|bytes| (1..=1 << 30).contains(bytes))
+        .ok_or_else(wrong)?;
+    u32::try_from(bytes).map_err(|_too_large| wrong())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn everything_from_the_command_on_is_the_commands() {
+        let parse = |words: &[&str]| match Arguments::try_parse_from(words).unwrap().verb {
+            Verb::Record(options) => options,
+            Verb::Report(_) => panic!("not a report"),
+        };
+        for words in [
+            ["rtrace", "record", "--", "ls", "-o", "--json"].as_slice(),
+            &["rtrace", "record", "ls", "-o", "--json"],
+        ] {
+            let options = parse(words);
+            assert_eq!(options.command, ["ls", "-o", "--json"]);
+            assert_eq!(options.output, PathBuf::from("trace.parquet"));
+        }
+        let options = parse(&["rtrace", "record", "-q", "-o", "x", "--", "a", "--", "b"]);
+        assert_eq!(options.command, ["a", "--", "b"]);
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(size("8192"), Ok(8192));
+        assert_eq!(size("512K"), Ok(512 << 10));
+        assert_eq!(size("64MiB"), Ok(64 << 20));
+        assert_eq!(size("1g"), Ok(1 << 30));
+        for wrong in [
+            "",
+            "0",
+            "-1",
+            "2G",
+            "1.5M",
+            "x",
+            "M",
+            "99999999999999999999",
+        ] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
+    }
+}

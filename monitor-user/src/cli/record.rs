@@ -1,0 +1,202 @@
+//! `rtrace record`.
+
+use std::{io::Write, path::Path, process::ExitCode};
+
+use anyhow::{Context, anyhow};
+
+use super::{args::RecordArguments, complain, status::StatusLine};
+use crate::{
+    event::{Event, Recording},
+    host::{facts, user::Invoker},
+    model::Summary,
+    record::{HOOKS, LaunchError, Options, RecordError, Sink, record},
+    report,
+    trace::{Owner, TraceWriter, WriterOptions, set_aside},
+};
+
+const NOT_EXECUTABLE: u8 = 126;
+const NOT_FOUND: u8 = 127;
+/// A memory row is due when a kind has moved by this much.
+const STEP_BYTES: u64 = 64 << 10;
+
+pub(super) fn run(arguments: &RecordArguments) -> anyhow::Result<ExitCode> {
+    check_hooks(&arguments.without)?;
+    check_folder(&arguments.output)?;
+    let invoker = if arguments.as_root {
+        None
+    } else {
+        Invoker::find()
+    };
+    let options = Options {
+        buffer_bytes: arguments.buffer,
+        step_bytes: STEP_BYTES,
+        without: arguments.without.clone(),
+        debug: arguments.debug_bpf,
+        invoker: invoker.clone(),
+    };
+    let output = arguments.output.clone();
+    // Only if asked for: the command inherits stderr, so that where it is a terminal the line would
+    // run through the command's own output.
+    let status_line = StatusLine::new(arguments.progress);
+    let owner = invoker.map(|invoker| Owner {
+        uid: invoker.uid.as_raw(),
+        gid: invoker.gid.as_raw(),
+    });
+    let make_sink =
+        move |recording: &Recording| Files::begin(&output, owner, recording, status_line);
+    let outcome = match record(&arguments.command, &options, make_sink) {
+        Ok(outcome) => outcome,
+        Err(RecordError::Launch(error)) => {
+            complain(&error.to_string());
+            return Ok(ExitCode::from(launch_status(&error)));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let (summary, failure) = outcome.sink.finish(&outcome.recording);
+    if !arguments.quiet {
+        let name = arguments.output.to_string_lossy();
+        let width = super::terminal_width(std::io::stderr());
+        let lines = report::closing_lines(&summary, &outcome.recording, &name, width);
+        // A stderr that is closed is the caller's wish.
+        let _unwritable = writeln!(std::io::stderr(), "{}", lines.join("\n"));
+    }
+    if let Some(error) = failure {
+        // The command has run: its status is what the caller waits for.
+        complain(&format!("the trace is not complete: {error:#}"));
+    }
+    Ok(ExitCode::from(command_status(outcome.status)))
+}
+
+/// 128 + n for a death by signal n, as shells have it.
+fn command_status(status: u32) -> u8 {
+    let number = if status & 0x7f == 0 {
+        status >> 8 & 0xff
+    } else {
+        128 + (status & 0x7f)
+    };
+    u8::try_from(number).unwrap_or(u8::MAX)
+}
+
+fn launch_status(error: &LaunchError) -> u8 {
+    match error {
+        LaunchError::NotFound(_) => NOT_FOUND,
+        LaunchError::NotExecutable { .. } => NOT_EXECUTABLE,
+        LaunchError::Nul => super::RECORD_FAILED,
+    }
+}
+
+fn check_hooks(without: &[String]) -> anyhow::Result<()> {
+    match without
+        .iter()
+        .find(|name| HOOKS.iter().all(|hook| hook.name != **name))
+    {
+        None => Ok(()),
+        Some(name) => {
+            let known: Vec<&str> = HOOKS.iter().map(|hook| hook.name).collect();
+            Err(anyhow!(
+                "there is no hook '{name}'; there are {}",
+                known.join(", ")
+            ))
+        }
+    }
+}
+
+/// Says early what would otherwise come to light only when the command runs already.
+fn check_folder(output: &Path) -> anyhow::Result<()> {
+    if output.is_dir() {
+        return Err(anyhow!("cannot write {}: it is a folder", output.display()));
+    }
+    let folder = match output.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let metadata = std::fs::metadata(folder)
+        .with_context(|| format!("cannot write to {}", folder.display()))?;
+    if metadata.is_dir() {
+        Ok(())
+    } else {
+        Err(anyhow!(
+            "cannot write to {}: it is no folder",
+            folder.display()
+        ))
+    }
+}
+
+/// Everything that takes events: the trace file, the running summary, the status line.
+struct Files {
+    writer: Option<TraceWriter>,
+    failure: Option<anyhow::Error>,
+    summary: Summary,
+    status_line: StatusLine,
+}
+
+impl Files {
+    /// Makes the trace file. The command runs already, so an error is kept for the end.
+    fn begin(
+        path: &Path,
+        owner: Option<Owner>,
+        recording: &Recording,
+        status_line: StatusLine,
+    ) -> Self {
+        let options = WriterOptions {
+            owner,
+            ..WriterOptions::default()
+        };
+        let made = set_aside(path).and_then(|_| TraceWriter::create_with(path, recording, options));
+        let mut files = Self {
+            writer: None,
+            failure: None,
+            summary: Summary::new(),
+            status_line,
+        };
+        match made {
+            Ok(writer) => files.writer = Some(writer),
+            Err(error) => files.fail(error.into()),
+        }
+        files
+    }
+
+    /// The first failure is the one that explains the others. It is told at once, while something
+    /// can be done about it, and again at the end.
+    fn fail(&mut self, error: anyhow::Error) {
+        if self.failure.is_none() {
+            complain(&format!(
+                "recording goes on without a trace file: {error:#}"
+            ));
+            self.failure = Some(error);
+        }
+    }
+
+    fn finish(mut self, recording: &Recording) -> (Summary, Option<anyhow::Error>) {
+        self.status_line.clear();
+        if let Some(writer) = self.writer.take()
+            && let Err(error) = writer.finish(recording)
+        {
+            self.failure.get_or_insert(error.into());
+        }
+        (self.summary, self.failure)
+    }
+}
+
+impl Sink for Files {
+    fn events(&mut self, events: &[Event], _recording: &Recording) {
+        for event in events {
+            self.summary.push(event);
+            if let Some(writer) = &mut self.writer
+                && let Err(error) = writer.push(event)
+            {
+                self.fail(error.into());
+            }
+        }
+    }
+
+    fn tick(&mut self, recording: &Recording) {
+        let now = facts::boot_ns();
+        if let Some(writer) = &mut self.writer
+            && let Err(error) = writer.tick(recording, now)
+        {
+            self.fail(error.into());
+        }
+        self.status_line.show(&self.summary, recording, now);
+    }
+}

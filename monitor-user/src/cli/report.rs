@@ -1,0 +1,48 @@
+//! `rtrace report`.
+
+use std::{
+    io::{self, BufWriter, IsTerminal, Write},
+    process::ExitCode,
+};
+
+use anyhow::Context;
+
+use super::args::ReportArguments;
+use crate::{
+    model::Model,
+    report::{Report, json, text, text::TextOptions},
+    trace::Trace,
+};
+
+pub(super) fn run(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
+    let path = &arguments.file;
+    let cannot_read = || format!("cannot read {}", path.display());
+    let trace = Trace::open(path).with_context(cannot_read)?;
+    let mut model = Model::new();
+    for event in trace.events() {
+        model.push(&event.with_context(cannot_read)?);
+    }
+    let tree = model.finish(trace.recording());
+    let report = Report::new(&tree, trace.recording());
+    let stdout = io::stdout();
+    let options = TextOptions {
+        width: arguments
+            .width
+            .map_or_else(|| super::terminal_width(&stdout), usize::from),
+        colour: stdout.is_terminal() && std::env::var_os("NO_COLOR").is_none(),
+        all: arguments.all,
+    };
+    let mut out = BufWriter::new(stdout.lock());
+    let written = if arguments.json {
+        json::write(&report, &mut out)
+    } else {
+        text::write(&report, &options, &mut out)
+    };
+    match written.and_then(|()| out.flush()) {
+        // `rtrace report | head` is no failure.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(error).context("cannot write the report")
+        }
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
