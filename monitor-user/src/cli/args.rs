@@ -27,6 +27,10 @@ pub(super) enum Verb {
 }
 
 #[derive(Debug, Args)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is an option of its own"
+)]
 pub(super) struct RecordArguments {
     /// The trace file. One that exists becomes NAME.old once the command runs.
     #[arg(short, long, value_name = "FILE", default_value = "trace.parquet")]

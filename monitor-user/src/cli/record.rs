@@ -6,7 +6,7 @@ use anyhow::{Context, anyhow};
 
 use super::{args::RecordArguments, complain, status::StatusLine};
 use crate::{
-    event::{Event, Recording},
+    event::{Event, Exit, Recording},
     host::{facts, user::Invoker},
     model::Summary,
     record::{HOOKS, LaunchError, Options, RecordError, Sink, record},
@@ -69,12 +69,16 @@ pub(super) fn run(arguments: &RecordArguments) -> anyhow::Result<ExitCode> {
 
 /// 128 + n for a death by signal n, as shells have it.
 fn command_status(status: u32) -> u8 {
-    let number = if status & 0x7f == 0 {
-        status >> 8 & 0xff
-    } else {
-        128 + (status & 0x7f)
+    let exit = Exit {
+        status,
+        ..Exit::default()
     };
-    u8::try_from(number).unwrap_or(u8::MAX)
+    let number = exit
+        .signal()
+        .map_or(exit.code(), |signal| Some(128 + signal));
+    number
+        .and_then(|number| u8::try_from(number).ok())
+        .unwrap_or(u8::MAX)
 }
 
 fn launch_status(error: &LaunchError) -> u8 {

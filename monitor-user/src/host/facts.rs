@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fs};
 
 use nix::{
-    sys::utsname::uname,
+    sys::utsname::{UtsName, uname},
     time::{ClockId, clock_gettime},
     unistd::{SysconfVar, sysconf},
 };
@@ -47,9 +47,9 @@ pub fn recording(command: &[impl AsRef<std::ffi::OsStr>]) -> Recording {
             .iter()
             .map(|word| word.as_ref().to_string_lossy().into_owned())
             .collect(),
-        host: text(name.as_ref().map(|name| name.nodename())),
-        kernel: text(name.as_ref().map(|name| name.release())),
-        machine: text(name.as_ref().map(|name| name.machine())),
+        host: text(name.as_ref().map(UtsName::nodename)),
+        kernel: text(name.as_ref().map(UtsName::release)),
+        machine: text(name.as_ref().map(UtsName::machine)),
         cpus: online_cpus(),
         memory_bytes: memory_bytes(),
         page_size: page_size(),

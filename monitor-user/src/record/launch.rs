@@ -130,13 +130,13 @@ impl Command {
             shell_argv: pointers(&self.shell_argv),
             identity: self.identity.as_ref(),
         };
-        // SAFETY: there is one thread, and the child only makes system calls.
         #[expect(
             unsafe_code,
             reason = "no safe interface gives the child's pid before its exec"
         )]
-        let forked =
-            unsafe { fork() }.map_err(|error| RecordError::system("cannot fork", error))?;
+        // SAFETY: there is one thread, and the child only makes system calls.
+        let forked = unsafe { fork() };
+        let forked = forked.map_err(|error| RecordError::system("cannot fork", error))?;
         match forked {
             ForkResult::Parent { child } => Ok(Child {
                 pid: child,

@@ -149,7 +149,7 @@ impl Btf {
             .is_some()
     }
 
-    /// Number of a tracepoint's argument, as a tp_btf program counts.
+    /// Number of a tracepoint's argument, as a `tp_btf` program counts.
     ///
     /// From the functions that the kernel makes for each tracepoint; their first parameter is the
     /// registration's data and doesn't count.
