@@ -66,6 +66,14 @@ const UNKNOWN: &[(&str, &[&str], &str)] = &[
     ("58", &["role"], "roles come with the pools"),
 ];
 
+/// Facts about which the report itself says that it may be further off than the case bears: case, beginnings of field
+/// names, and why. Whether one holds is chance, so that it does is no reason to fail.
+const TOO_COARSE: &[(&str, &[&str], &str)] = &[(
+    "02",
+    &["peak_rss_sum"],
+    "200 address spaces at once, and each counter lacks what CPUs keep to themselves",
+)];
+
 /// How a case went.
 enum Outcome {
     Passed,
@@ -121,7 +129,11 @@ fn one_case(name: &str) -> anyhow::Result<Outcome> {
 
     let unknown = UNKNOWN.iter().find(|(prefix, ..)| name.starts_with(prefix));
     let fields = unknown.map_or(&[][..], |(_, fields, _)| fields);
-    let (status, said) = check(&case, &json, &[&[SKIPPED_KINDS], fields].concat())?;
+    let coarse = TOO_COARSE
+        .iter()
+        .find(|(prefix, ..)| name.starts_with(prefix));
+    let left_out = coarse.map_or(&[][..], |(_, fields, _)| fields);
+    let (status, said) = check(&case, &json, &[&[SKIPPED_KINDS], fields, left_out].concat())?;
     match status {
         77 => return Ok(Outcome::Skipped(recorded.stderr.trim().to_owned())),
         0 => {}

@@ -183,7 +183,7 @@ impl Files {
 }
 
 impl Sink for Files {
-    fn events(&mut self, events: &[Event], _recording: &Recording) {
+    fn events(&mut self, events: &[Event]) {
         for event in events {
             self.summary.push(event);
             if let Some(writer) = &mut self.writer

@@ -66,7 +66,7 @@ pub struct Options {
 /// Takes events in order. Runs in a thread of its own.
 pub trait Sink: Send {
     /// Takes a batch in order of time.
-    fn events(&mut self, events: &[Event], recording: &Recording);
+    fn events(&mut self, events: &[Event]);
     /// Called about twice a second, with what is known of the recording so far.
     fn tick(&mut self, recording: &Recording);
 }
@@ -82,7 +82,7 @@ pub struct Outcome<S> {
 }
 
 enum Message {
-    Events(Vec<Event>, Recording),
+    Events(Vec<Event>),
     Tick(Recording),
 }
 
@@ -158,7 +158,7 @@ pub fn record<S: Sink + 'static>(
 fn run_sink<S: Sink>(mut sink: S, messages: &Receiver<Message>) -> S {
     while let Ok(message) = messages.recv() {
         match message {
-            Message::Events(events, recording) => sink.events(&events, &recording),
+            Message::Events(events) => sink.events(&events),
             Message::Tick(recording) => sink.tick(&recording),
         }
     }
@@ -306,9 +306,7 @@ impl Collector {
         self.learn_root(&events);
         // The sinks are gone only if their thread panicked, which `record` reports at the end; the
         // command must not suffer from it.
-        let _gone = self
-            .to_sinks
-            .send(Message::Events(events, self.recording.clone()));
+        let _gone = self.to_sinks.send(Message::Events(events));
     }
 
     /// The command's start is known from its first exec.
