@@ -83,7 +83,7 @@ pub struct Outcome<S> {
 
 enum Message {
     Events(Vec<Event>),
-    Tick(Recording),
+    Tick(Box<Recording>),
 }
 
 /// Runs a command and records it.
@@ -338,7 +338,9 @@ impl Collector {
 
     fn tick(&mut self) {
         self.look_at_losses();
-        let _gone = self.to_sinks.send(Message::Tick(self.recording.clone()));
+        let _gone = self
+            .to_sinks
+            .send(Message::Tick(Box::new(self.recording.clone())));
     }
 
     fn finish(mut self, status: u32) -> (Recording, u32) {

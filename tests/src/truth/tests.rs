@@ -28,6 +28,7 @@ const REPORT: &str = r#"{
    "threads_created": 0, "threads_max": 1, "survived_root": false, "zombie_ns": 60,
    "exit": {"code": 3, "signal": null, "core": false}}],
  "tree": {"processes": 2, "threads_created": 0, "max_depth": 1},
+ "recording": {"rss_bound_bytes": 262144},
  "trust": {"events": 5, "lost_events": 0, "complete": true, "notes": []}}"#;
 
 fn differences(report: &str) -> Differences {
