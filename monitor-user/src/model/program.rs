@@ -59,7 +59,11 @@ fn told_by(kind: Interpreter, args: &[Vec<u8>]) -> Option<Vec<u8>> {
     let mut rest = args.iter();
     while let Some(arg) = rest.next() {
         match arg.as_slice() {
-            b"-c" => return Some([b"-c '", rest.next()?.as_slice(), b"'"].concat()),
+            b"-c" => {
+                let code = rest.next()?;
+                let helper = multiprocessing_helper(code).filter(|_| kind == Interpreter::Python);
+                return Some(helper.unwrap_or_else(|| [b"-c '", code.as_slice(), b"'"].concat()));
+            }
             // To a shell, -e is something else.
             b"-e" if kind == Interpreter::Other => {
                 return Some([b"-e '", rest.next()?.as_slice(), b"'"].concat());
@@ -84,6 +88,18 @@ fn told_by(kind: Interpreter, args: &[Vec<u8>]) -> Option<Vec<u8>> {
         }
     }
     None
+}
+
+/// Name of the module in the command line by which Python's multiprocessing starts its helpers:
+/// `-c 'from multiprocessing.spawn import spawn_main; …'` (CPython 3.8 to 3.13, `Lib/multiprocessing`).
+/// The code is the same up to there in each of them, so nothing of it would be left in a narrow column.
+fn multiprocessing_helper(code: &[u8]) -> Option<Vec<u8>> {
+    let rest = code.strip_prefix(b"from multiprocessing.")?;
+    let end = rest
+        .iter()
+        .position(|b| !(b.is_ascii_alphanumeric() || *b == b'_'))?;
+    (end > 0 && rest[end..].starts_with(b" import "))
+        .then(|| [b"multiprocessing.", &rest[..end]].concat())
 }
 
 #[cfg(test)]
@@ -120,6 +136,25 @@ mod tests {
         assert_eq!(of(&[]), "x");
         assert_eq!(of(&["python3"]), "python3");
         assert_eq!(of(&["python3", "-m"]), "python3");
+    }
+
+    #[test]
+    fn helpers_of_multiprocessing_have_names() {
+        let spawn =
+            "from multiprocessing.spawn import spawn_main; spawn_main(tracker_fd=5, pipe_handle=7)";
+        assert_eq!(
+            of(&["/usr/bin/python3", "-c", spawn, "--multiprocessing-fork"]),
+            "python3 multiprocessing.spawn"
+        );
+        let others = [
+            "from multiprocessing.x",
+            "from multiprocessing. import y",
+            "from multiprocessing import y",
+        ];
+        for code in others {
+            assert_eq!(of(&["python3", "-c", code]), format!("python3 -c '{code}'"));
+        }
+        assert_eq!(of(&["sh", "-c", spawn]), format!("sh -c '{spawn}'"));
     }
 
     #[test]
