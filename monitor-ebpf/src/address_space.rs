@@ -1,11 +1,11 @@
-//! Address spaces: entered at first sight, bound to a process by fork or exec, closed at `exit_mmap`.
+//! Address spaces: entered when fork or exec give them to a process, closed at `exit_mmap`.
 
 use monitor_ebpf::abi::Memory;
 
 use crate::{
     emit::{count_full, cpu, now, setting},
     kernel::Mm,
-    maps::{ADDRESS_SPACES, AddressSpace, ENDING, SILENT, UNBOUND},
+    maps::{ADDRESS_SPACES, AddressSpace, ENDING},
 };
 
 /// The entry of an address space, if it has one.
@@ -14,13 +14,13 @@ pub(crate) fn find(mm: Mm) -> Option<*mut AddressSpace> {
     ADDRESS_SPACES.get_ptr_mut(mm.address())
 }
 
-/// Enters an address space that is seen for the first time.
+/// Enters an address space.
 #[inline(always)]
-pub(crate) fn enter(mm: Mm, flags: u32) -> Option<*mut AddressSpace> {
+fn enter(mm: Mm) -> Option<*mut AddressSpace> {
     let memory = mm.memory();
     let space = AddressSpace {
         id: new_id(),
-        flags,
+        flags: 0,
         reserved: 0,
         now: memory,
         sent: Memory {
@@ -47,14 +47,11 @@ pub(crate) fn bind(mm: Mm) -> u64 {
     if mm.address() == 0 {
         return 0;
     }
-    let Some(space) = find(mm).or_else(|| enter(mm, 0)) else {
+    let Some(space) = find(mm).or_else(|| enter(mm)) else {
         return 0;
     };
     // SAFETY: a map value.
-    unsafe {
-        (*space).flags &= !(UNBOUND | SILENT);
-        (*space).id
-    }
+    unsafe { (*space).id }
 }
 
 /// A number that no other address space of this recording has: the time in 64 ns, and the CPU.
@@ -73,8 +70,9 @@ fn new_id() -> u64 {
 pub(crate) fn update(space: *mut AddressSpace, mm: Mm, member: u32, value: i64) -> bool {
     let index = (member & 3) as usize;
     let step = setting!(step_pages);
-    // SAFETY: a map value. Threads of one process may write it at once; each field is absolute, so
-    // the next event sets right what was overwritten.
+    // SAFETY: a map value. Threads of one process may write it at once. Each value is absolute, so
+    // the next event sets right what was overwritten; a maximum that another CPU overwrites with a
+    // lower one is lost, and was higher by what one event adds.
     unsafe {
         let space = &mut *space;
         if mm.is_ending() && space.flags & ENDING == 0 {
@@ -94,7 +92,7 @@ pub(crate) fn update(space: *mut AddressSpace, mm: Mm, member: u32, value: i64) 
             space.peak_ns = now();
         }
         let moved = value.abs_diff(space.sent.rss[index]);
-        space.flags & SILENT == 0 && moved >= step
+        moved >= step
     }
 }
 

@@ -6,7 +6,7 @@ use monitor_ebpf::abi::{ForkRecord, Kind, ThreadRecord};
 
 use crate::{
     address_space::bind,
-    emit::{Subject, emit, now},
+    emit::{Subject, count_full, emit, now},
     filter,
     kernel::{Task, newtask_flags},
 };
@@ -58,6 +58,7 @@ pub(crate) fn sched_process_fork(ctx: BtfTracePointContext) -> i32 {
     let known = filter::entry(pid)
         .filter(|entry| filter::subject(*entry, pid, pid).start_ns == child.start_ns());
     if known.is_none() && !filter::track(child, u64::MAX) {
+        count_full(0);
         return 0;
     }
     let Some(process) = filter::entry(pid) else {

@@ -74,7 +74,7 @@ pub(crate) fn fill_header(
     }
 }
 
-/// Writes one record in place: `fill` sets everything behind the header.
+/// Writes one record in place: `fill` sets everything behind the header. Whether there was room.
 ///
 /// Records of memory are refused when the buffer is mostly full, so that births and deaths, which
 /// are few and can't be replaced by a later record, find room.
@@ -84,18 +84,21 @@ pub(crate) fn emit<T: 'static>(
     time_ns: u64,
     subject: Subject,
     fill: impl FnOnce(*mut T),
-) {
+) -> bool {
     let before = EVENTS.query(BPF_RB_AVAIL_DATA);
     if kind == Kind::MEMORY && before > setting!(memory_limit_bytes) {
-        return count(&LOST, u32::from(kind));
+        count(&LOST, u32::from(kind));
+        return false;
     }
     let Some(mut slot): Option<RingBufEntry<T>> = EVENTS.reserve(0) else {
-        return count(&LOST, u32::from(kind));
+        count(&LOST, u32::from(kind));
+        return false;
     };
     let record = slot.as_mut_ptr();
     fill_header(record.cast(), kind, size_of::<T>() as u32, time_ns, subject);
     fill(record);
     slot.submit(wakeup(before, size_of::<T>() as u64));
+    true
 }
 
 /// Copies a record of `size` bytes out of a map value.

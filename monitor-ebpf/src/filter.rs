@@ -3,7 +3,7 @@
 use monitor_ebpf::abi::TrackedProcess;
 
 use crate::{
-    emit::{Subject, count_full},
+    emit::Subject,
     kernel::{Task, current_ids},
     maps::PROCESSES,
 };
@@ -33,7 +33,7 @@ pub(crate) fn current() -> Option<(*mut TrackedProcess, Subject)> {
     Some((process, subject(process, pid, tid)))
 }
 
-/// Begins to trace a new process, before it can run.
+/// Begins to trace a new process, before it can run. Whether there was room.
 #[inline(always)]
 pub(crate) fn track(task: Task, clone_flags: u64) -> bool {
     let process = TrackedProcess {
@@ -43,11 +43,7 @@ pub(crate) fn track(task: Task, clone_flags: u64) -> bool {
         flags: 0,
         reserved: 0,
     };
-    let tracked = PROCESSES.insert(task.pid(), process, 0).is_ok();
-    if !tracked {
-        count_full(0);
-    }
-    tracked
+    PROCESSES.insert(task.pid(), process, 0).is_ok()
 }
 
 /// Forgets a process that the kernel has freed.

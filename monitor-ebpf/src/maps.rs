@@ -62,12 +62,8 @@ pub(crate) static ADDRESS_SPACES: HashMap<u64, AddressSpace> = HashMap::with_max
 #[map]
 pub(crate) static SCRATCH: PerCpuArray<Scratch> = PerCpuArray::with_max_entries(1, 0);
 
-/// Not shown yet to be a process's: a fork's or exec's memory before its fork or exec record.
-pub(crate) const UNBOUND: u32 = 1;
 /// Being torn down: what it gives back now must not look like its last state.
-pub(crate) const ENDING: u32 = 2;
-/// Built by the recorder's child before the command's first exec: not to be shown yet.
-pub(crate) const SILENT: u32 = 4;
+pub(crate) const ENDING: u32 = 1;
 
 /// What is kept of one address space.
 #[repr(C)]
@@ -75,7 +71,7 @@ pub(crate) const SILENT: u32 = 4;
 pub(crate) struct AddressSpace {
     /// Number in the trace.
     pub(crate) id: u64,
-    /// [`UNBOUND`], [`ENDING`], [`SILENT`].
+    /// [`ENDING`].
     pub(crate) flags: u32,
     pub(crate) reserved: u32,
     /// As of the last event.

@@ -8,7 +8,6 @@ use crate::{
     emit::{emit, now},
     filter,
     kernel::{Task, read_new_name},
-    maps::UNBOUND,
 };
 
 /// A thread gets a new name, by `prctl`, by a write to `/proc/PID/comm`, or by exec.
@@ -22,12 +21,10 @@ pub(crate) fn task_rename(ctx: BtfTracePointContext) -> i32 {
     if filter::flags(process) & (TrackedProcess::PENDING | TrackedProcess::DEAD) != 0 {
         return 0;
     }
-    // Exec renames too, between taking its new address space and its own event, which has the name.
-    if let Some(space) = address_space::find(task.mm()) {
-        // SAFETY: a map value.
-        if unsafe { (*space).flags } & UNBOUND != 0 {
-            return 0;
-        }
+    // Exec renames too, after it has taken its new address space and before its own event, which has
+    // the name and makes that address space known.
+    if address_space::find(task.mm()).is_none() {
+        return 0;
     }
     let subject = filter::subject(process, pid, task.tid());
     emit::<RenameRecord>(Kind::RENAME, now(), subject, |record| {

@@ -1,6 +1,10 @@
 //! `rtrace record`.
 
-use std::{io::Write, path::Path, process::ExitCode};
+use std::{
+    io::{ErrorKind, Write},
+    path::Path,
+    process::ExitCode,
+};
 
 use anyhow::{Context, anyhow};
 
@@ -26,6 +30,7 @@ pub(super) fn run(arguments: &RecordArguments) -> anyhow::Result<ExitCode> {
         None
     } else {
         Invoker::find()
+            .context("cannot tell who called sudo (with --as-root the command runs as root)")?
     };
     let options = Options {
         buffer_bytes: arguments.buffer,
@@ -84,6 +89,9 @@ fn command_status(status: u32) -> u8 {
 fn launch_status(error: &LaunchError) -> u8 {
     match error {
         LaunchError::NotFound(_) => NOT_FOUND,
+        LaunchError::NotExecutable { source, .. } if source.kind() == ErrorKind::NotFound => {
+            NOT_FOUND
+        }
         LaunchError::NotExecutable { .. } => NOT_EXECUTABLE,
         LaunchError::Nul => super::RECORD_FAILED,
     }

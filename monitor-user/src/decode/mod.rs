@@ -64,15 +64,24 @@ impl Decoder {
         }
     }
 
-    /// Hands out the execs that still wait for arguments which won't come any more.
-    pub fn finish(&mut self, mut sink: impl FnMut(Event)) {
-        let mut rest: Vec<_> = self
-            .pending
-            .drain()
-            .map(|(_, exec)| exec.finish())
-            .collect();
-        rest.sort_by_key(|event| event.time_ns);
-        rest.into_iter().for_each(&mut sink);
+    /// Hands out the execs from before `limit_ns` that still wait for arguments: the pieces of one
+    /// list come together, so what is missing then was lost.
+    pub fn give_up_before(&mut self, limit_ns: u64, sink: impl FnMut(Event)) {
+        if self.pending.values().any(|exec| exec.time_ns() < limit_ns) {
+            self.hand_out(|exec| exec.time_ns() < limit_ns, sink);
+        }
+    }
+
+    /// Hands out all execs that still wait: nothing comes any more.
+    pub fn finish(&mut self, sink: impl FnMut(Event)) {
+        self.hand_out(|_| true, sink);
+    }
+
+    fn hand_out(&mut self, is_due: impl Fn(&PendingExec) -> bool, sink: impl FnMut(Event)) {
+        let due = self.pending.extract_if(|_, exec| is_due(exec));
+        let mut events: Vec<_> = due.map(|(_, exec)| exec.finish()).collect();
+        events.sort_by_key(|event| event.time_ns);
+        events.into_iter().for_each(sink);
     }
 
     /// Records that couldn't be read.

@@ -188,6 +188,26 @@ fn a_lost_piece_cuts_the_list_and_says_so() {
 }
 
 #[test]
+fn an_exec_does_not_wait_for_ever() {
+    let (mut decoder, mut events) = (Decoder::new(PAGE), Vec::new());
+    for (pid, time) in [(5, 30), (6, 10), (7, 20)] {
+        decoder.push(
+            &exec_record(pid, time, b"/bin/a", 40_000, &[b'y'; 8192]),
+            |event| events.push(event),
+        );
+    }
+    assert!(events.is_empty());
+    decoder.give_up_before(30, |event| events.push(event));
+    assert_eq!(
+        events.iter().map(|event| event.time_ns).collect::<Vec<_>>(),
+        [10, 20]
+    );
+    assert!(events.iter().all(|event| exec_of(event).argv_truncated));
+    decoder.finish(|event| events.push(event));
+    assert_eq!(events.len(), 3);
+}
+
+#[test]
 fn a_piece_of_another_exec_is_not_mixed_in() {
     let (events, _) = decode_all(&[
         exec_record(5, 10, b"/bin/a", 40_000, &[b'y'; 8192]),

@@ -1,6 +1,10 @@
 //! What a recording says about its machine.
 
-use std::{collections::BTreeMap, fs};
+use std::{
+    collections::BTreeMap,
+    ffi::{OsStr, OsString},
+    fs,
+};
 
 use nix::{
     sys::utsname::{UtsName, uname},
@@ -31,9 +35,11 @@ pub fn online_cpus() -> u32 {
 }
 
 /// Fills in the machine, the command and the clock; the caller adds how it records.
-pub fn recording(command: &[impl AsRef<std::ffi::OsStr>]) -> Recording {
+///
+/// `environment` is the command's: under sudo, the recorder's own has lost the job's variables.
+pub fn recording(command: &[impl AsRef<OsStr>], environment: &[(OsString, OsString)]) -> Recording {
     let name = uname().ok();
-    let text = |value: Option<&std::ffi::OsStr>| {
+    let text = |value: Option<&OsStr>| {
         value
             .map(|text| text.to_string_lossy().into_owned())
             .unwrap_or_default()
@@ -53,22 +59,19 @@ pub fn recording(command: &[impl AsRef<std::ffi::OsStr>]) -> Recording {
         cpus: online_cpus(),
         memory_bytes: memory_bytes(),
         page_size: page_size(),
-        env: job_environment(),
+        env: job_environment(environment),
         wall_offset_ns: i64::try_from(i128::from(wall) - i128::from(boot)).unwrap_or(0),
         start_ns: boot,
         ..Recording::default()
     }
 }
 
-fn job_environment() -> BTreeMap<String, String> {
-    std::env::vars_os()
-        .filter_map(|(name, value)| {
-            Some((
-                name.into_string().ok()?,
-                value.to_string_lossy().into_owned(),
-            ))
-        })
+fn job_environment(environment: &[(OsString, OsString)]) -> BTreeMap<String, String> {
+    environment
+        .iter()
+        .filter_map(|(name, value)| Some((name.to_str()?, value)))
         .filter(|(name, _)| JOB_VARIABLES.iter().any(|prefix| name.starts_with(prefix)))
+        .map(|(name, value)| (name.to_owned(), value.to_string_lossy().into_owned()))
         .collect()
 }
 

@@ -6,11 +6,12 @@
 
 use std::{
     ffi::{CString, OsStr, OsString},
-    fs,
+    fs, io,
     os::unix::ffi::{OsStrExt, OsStringExt},
 };
 
 use nix::unistd::{Gid, Uid, User, geteuid, getgrouplist};
+use thiserror::Error;
 
 /// The user behind sudo.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,48 +26,80 @@ pub struct Invoker {
     pub environment: Vec<(OsString, OsString)>,
 }
 
+/// Why the user behind sudo can't be told.
+#[derive(Debug, Error)]
+pub enum InvokerError {
+    /// Sudo sets this for every command it runs.
+    #[error("{0} is missing or no number")]
+    Variable(&'static str),
+    /// The user database doesn't know them.
+    #[error("there is no user with number {0}")]
+    Unknown(Uid),
+    /// The system refused a look-up.
+    #[error("cannot {what}: {source}")]
+    LookUp {
+        /// What was looked up.
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
 impl Invoker {
     /// The user behind the sudo that started this process; `None` if sudo didn't, or if root called it.
-    pub fn find() -> Option<Self> {
-        if !geteuid().is_root() {
-            return None;
+    ///
+    /// # Errors
+    /// If sudo did and the user can't be told: to go on as root would be wrong then.
+    pub fn find() -> Result<Option<Self>, InvokerError> {
+        let sudo = nix::unistd::getppid().as_raw().unsigned_abs();
+        // Only root's sudo is sudo. In a shell that sudo started, root is meant.
+        if !geteuid().is_root() || !is_sudo(sudo) || !owner(sudo).is_some_and(Uid::is_root) {
+            return Ok(None);
         }
-        let sudo = outermost_sudo(nix::unistd::getppid().as_raw().unsigned_abs())?;
-        // Not from SUDO_UID: who started sudo is what the kernel says of sudo's parent.
-        let uid = owner(parent(sudo)?)?;
+        let uid = Uid::from_raw(number("SUDO_UID")?);
         if uid.is_root() {
-            return None;
+            return Ok(None);
         }
-        let user = User::from_uid(uid).ok().flatten()?;
-        let name = CString::new(user.name).ok()?;
-        let groups = getgrouplist(&name, user.gid).ok()?;
-        let environment = split_environment(&fs::read(format!("/proc/{sudo}/environ")).ok()?);
-        Some(Self {
+        let look_up = |what| {
+            move |source: nix::Error| InvokerError::LookUp {
+                what,
+                source: source.into(),
+            }
+        };
+        let user = User::from_uid(uid)
+            .map_err(look_up("look the user up"))?
+            .ok_or(InvokerError::Unknown(uid))?;
+        let name = CString::new(user.name).map_err(|_nul| InvokerError::Unknown(uid))?;
+        let groups = getgrouplist(&name, user.gid).map_err(look_up("look the user's groups up"))?;
+        // With `use_pty` this is sudo's monitor, a fork of the sudo that was called: it has the same.
+        let environment =
+            fs::read(format!("/proc/{sudo}/environ")).map_err(|source| InvokerError::LookUp {
+                what: "read the environment that sudo received",
+                source,
+            })?;
+        Ok(Some(Self {
             uid,
             gid: user.gid,
             groups,
-            environment,
-        })
+            environment: split_environment(&environment),
+        }))
     }
 }
 
-/// The sudo that was called: with `use_pty` there is another one between it and the command.
-fn outermost_sudo(mut pid: u32) -> Option<u32> {
-    let mut found = None;
-    while is_sudo(pid) {
-        found = Some(pid);
-        pid = parent(pid)?;
-    }
-    found
+fn number(variable: &'static str) -> Result<u32, InvokerError> {
+    let value = std::env::var(variable).ok();
+    value
+        .and_then(|value| value.parse().ok())
+        .ok_or(InvokerError::Variable(variable))
 }
 
 fn is_sudo(pid: u32) -> bool {
-    fs::read_link(format!("/proc/{pid}/exe"))
-        .is_ok_and(|exe| exe.file_name() == Some(OsStr::new("sudo")))
-}
-
-fn parent(pid: u32) -> Option<u32> {
-    status_field(pid, "PPid:")?.parse().ok()
+    let exe = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+    // An upgrade may have replaced the file meanwhile.
+    matches!(
+        exe.file_name().map(OsStr::as_bytes),
+        Some(b"sudo" | b"sudo (deleted)")
+    )
 }
 
 /// Real user id of a process.
@@ -130,6 +163,7 @@ mod tests {
     #[test]
     fn a_process_that_sudo_did_not_start_has_no_invoker() {
         // The test runner isn't sudo.
-        assert_eq!(outermost_sudo(std::process::id()), None);
+        assert!(!is_sudo(std::process::id()));
+        assert_eq!(owner(std::process::id()), Some(nix::unistd::getuid()));
     }
 }

@@ -53,12 +53,13 @@ pub(super) fn trust(context: &Context<'_>, gaps: &Gaps, events: u64) -> Trust {
     }
     for (map, n) in recording.full_maps.iter().filter(|(_, n)| **n > 0) {
         notes.push(format!(
-            "{n} {} no room in the kernel-side table {map}.",
+            "{n} {} no room in the kernel-side table {map}; what belongs to {} is missing.",
             if *n == 1 {
                 "entry found"
             } else {
                 "entries found"
-            }
+            },
+            if *n == 1 { "it" } else { "them" }
         ));
     }
     if recording.late_events > 0 {

@@ -1,19 +1,17 @@
 //! The collector: empties the ring buffer, orders events, hands them to the sinks.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, VecDeque},
+    ffi::OsString,
     os::fd::{AsRawFd, RawFd},
-    sync::mpsc::{Receiver, SyncSender, sync_channel},
+    sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel},
     thread,
     time::Duration,
 };
 
 use aya::maps::{MapData, RingBuf};
 use nix::{
-    sys::{
-        signal::{Signal, kill},
-        wait::{WaitPidFlag, WaitStatus, waitpid},
-    },
+    sys::signal::{Signal, kill},
     unistd::Pid,
 };
 use tokio::{
@@ -46,7 +44,12 @@ const LINGER: Duration = Duration::from_millis(300);
 /// How long the kernel may take to free the last process (an RCU grace period).
 const SETTLE: Duration = Duration::from_millis(60);
 /// Batches on their way to the sinks; more than that, and the ring buffer has to hold them.
-const BATCHES: usize = 64;
+const BATCHES: usize = 16;
+/// How long the pieces of an argument list are waited for, ns: less than events are held, so that
+/// the exec still comes in order.
+const GIVE_UP_NS: u64 = 50_000_000;
+/// Records taken from the ring buffer before signals and timers have their turn.
+const DRAIN_RECORDS: usize = 1 << 15;
 
 /// How to record.
 #[derive(Clone, Debug)]
@@ -94,11 +97,15 @@ enum Message {
 /// If the kernel side can't be put in place or the command can't be started. Once the command runs,
 /// its end is waited for whatever happens.
 pub fn record<S: Sink + 'static>(
-    words: &[std::ffi::OsString],
+    words: &[OsString],
     options: &Options,
     make_sink: impl FnOnce(&Recording) -> S,
 ) -> Result<Outcome<S>, RecordError> {
-    let command = Command::find(words, options.invoker.as_ref())?;
+    let environment: Vec<(OsString, OsString)> = match &options.invoker {
+        Some(invoker) => invoker.environment.clone(),
+        None => std::env::vars_os().collect(),
+    };
+    let command = Command::find(words, &environment, options.invoker.as_ref())?;
     let buffer_bytes = ring_size(options.buffer_bytes);
     let mut loaded = Loaded::new(&LoadOptions {
         buffer_bytes,
@@ -114,7 +121,7 @@ pub fn record<S: Sink + 'static>(
     };
     let child = command.fork()?;
     loaded.track_root(child.pid.as_raw().unsigned_abs())?;
-    let mut recording = facts::recording(words);
+    let mut recording = facts::recording(words, &environment);
     recording.resolution_bytes = options.step_bytes;
     recording.rss_bound_bytes = loaded.rss_bound_bytes;
     recording.buffer_bytes = u64::from(buffer_bytes);
@@ -129,6 +136,7 @@ pub fn record<S: Sink + 'static>(
         let signals = Signals::new()?;
         let ring = watch(ring)?;
         let pid = child.release()?;
+        check_start(&loaded, pid)?;
         let sink = make_sink(&recording);
         let (to_sinks, from_collector) = sync_channel(BATCHES);
         let worker = thread::spawn(move || run_sink(sink, &from_collector));
@@ -140,6 +148,8 @@ pub fn record<S: Sink + 'static>(
             log,
             ring,
             to_sinks,
+            unsent: VecDeque::new(),
+            has_more: false,
             recording,
         };
         Ok((collector.run(pid, signals).await, worker))
@@ -226,6 +236,10 @@ struct Collector {
     log: Option<aya_log::EbpfLogger<StderrLog>>,
     ring: AsyncFd<Ring>,
     to_sinks: SyncSender<Message>,
+    /// What the sinks had no room for.
+    unsent: VecDeque<Message>,
+    /// The last look at the ring buffer left something in it.
+    has_more: bool,
     recording: Recording,
 }
 
@@ -244,6 +258,7 @@ impl Collector {
                     self.drain();
                 }
                 _ = drain.tick() => self.drain(),
+                () = tokio::task::yield_now(), if self.has_more => self.drain(),
                 _ = tick.tick() => self.tick(),
                 _ = signals.child.recv() => {
                     if let Some(status) = ended(pid) {
@@ -278,25 +293,47 @@ impl Collector {
         self.drain();
     }
 
-    /// Empties the ring buffer and passes on what is in order.
+    /// Takes records from the ring buffer and passes on what is in order. While the sinks are busy
+    /// they stay where they are, and what finds no room there is counted as lost.
     fn drain(&mut self) {
         if let Some(log) = &mut self.log {
             log.flush();
         }
-        // Taken before emptying: whatever is older than this less the hold has been read then.
-        let now = facts::boot_ns();
+        self.push_unsent();
+        self.has_more = false;
+        if self.unsent.is_empty() {
+            let ready = self.take_records();
+            self.send(ready);
+        }
+    }
+
+    fn take_records(&mut self) -> Vec<Event> {
+        // Taken before: whatever is older than this less the hold has been read once the buffer is empty.
+        let mut limit_ns = facts::boot_ns();
         let Self {
             ring,
             decoder,
             sorter,
             ..
         } = self;
-        while let Some(record) = ring.get_mut().0.next() {
+        for n in 0.. {
+            if n == DRAIN_RECORDS {
+                // Still filling: only as far as what has been read.
+                self.has_more = true;
+                limit_ns = sorter.newest_ns();
+                break;
+            }
+            let Some(record) = ring.get_mut().0.next() else {
+                break;
+            };
             decoder.push(&record, |event| sorter.push(event));
         }
+        decoder.give_up_before(limit_ns.saturating_sub(GIVE_UP_NS), |event| {
+            sorter.push(event)
+        });
         let mut ready = Vec::new();
-        sorter.release(now, &mut ready);
-        self.send(ready);
+        sorter.release(limit_ns, &mut ready);
+        ready
     }
 
     fn send(&mut self, events: Vec<Event>) {
@@ -304,9 +341,23 @@ impl Collector {
             return;
         }
         self.learn_root(&events);
-        // The sinks are gone only if their thread panicked, which `record` reports at the end; the
-        // command must not suffer from it.
-        let _gone = self.to_sinks.send(Message::Events(events));
+        self.unsent.push_back(Message::Events(events));
+        self.push_unsent();
+    }
+
+    /// Hands over what the sinks have room for.
+    fn push_unsent(&mut self) {
+        while let Some(message) = self.unsent.pop_front() {
+            match self.to_sinks.try_send(message) {
+                Ok(()) => {}
+                Err(TrySendError::Full(message)) => {
+                    self.unsent.push_front(message);
+                    return;
+                }
+                // Their thread panicked, which `record` reports at the end; the command must not suffer.
+                Err(TrySendError::Disconnected(_)) => {}
+            }
+        }
     }
 
     /// The command's start is known from its first exec.
@@ -324,6 +375,26 @@ impl Collector {
         }
     }
 
+    /// For the end, when waiting does no harm any more.
+    fn wait_and_send(&mut self, events: Vec<Event>) {
+        self.learn_root(&events);
+        self.unsent.push_back(Message::Events(events));
+        for message in self.unsent.drain(..) {
+            // See `push_unsent`.
+            let _gone = self.to_sinks.send(message);
+        }
+    }
+
+    /// What only the loaded programs and maps know. Once they are detached, they don't any more.
+    fn read_counters(&mut self) {
+        let misses = self.loaded.recursion_misses();
+        if !misses.is_empty() {
+            let counted = misses.into_iter().filter(|(_, count)| *count > 0);
+            self.recording.recursion_misses = counted.collect::<BTreeMap<_, _>>();
+        }
+        self.recording.full_maps = full_tables(&self.loaded);
+    }
+
     fn look_at_losses(&mut self) {
         if let Some(loss) = self.losses.look(&self.loaded) {
             self.recording.lost = self.losses.total();
@@ -338,24 +409,38 @@ impl Collector {
 
     fn tick(&mut self) {
         self.look_at_losses();
-        let _gone = self
+        // One that finds no room isn't missed: the next comes soon.
+        let _busy = self
             .to_sinks
-            .send(Message::Tick(Box::new(self.recording.clone())));
+            .try_send(Message::Tick(Box::new(self.recording.clone())));
     }
 
     fn finish(mut self, status: u32) -> (Recording, u32) {
-        self.drain();
+        if survivors::any_alive(&self.loaded) {
+            // Nothing may happen between the last look at the buffer and the look at who is left.
+            // It takes some ten milliseconds, so not where nobody can do anything any more.
+            self.read_counters();
+            self.loaded.detach();
+        }
+        let snapshots = survivors::snapshots(&self.loaded);
+        loop {
+            let ready = self.take_records();
+            self.wait_and_send(ready);
+            if !self.has_more {
+                break;
+            }
+            self.has_more = false;
+        }
+        self.look_at_losses();
         let Self {
             decoder, sorter, ..
         } = &mut self;
         decoder.finish(|event| sorter.push(event));
-        self.look_at_losses();
-        for event in survivors::snapshots(&self.loaded) {
-            self.sorter.push(event);
-        }
+        snapshots.into_iter().for_each(|event| sorter.push(event));
         let mut rest = Vec::new();
-        self.sorter.finish(&mut rest);
-        self.send(rest);
+        sorter.finish(&mut rest);
+        self.wait_and_send(rest);
+        self.read_counters();
         self.recording.end_ns = Some(facts::boot_ns());
         self.recording.exit_status = Some(status);
         self.recording.lost = self.losses.total();
@@ -364,27 +449,38 @@ impl Collector {
                 .lost
                 .insert("malformed".to_owned(), self.decoder.malformed());
         }
-        self.recording.recursion_misses = self
-            .loaded
-            .recursion_misses()
-            .into_iter()
-            .filter(|(_, count)| *count > 0)
-            .collect::<BTreeMap<_, _>>();
-        self.recording.full_maps = full_tables(&self.loaded);
         self.recording.late_events = self.sorter.late();
         (self.recording, status)
     }
 }
 
-/// Status of the command if it has ended, as `wait` gives it.
-fn ended(pid: Pid) -> Option<u32> {
-    match waitpid(pid, Some(WaitPidFlag::WNOHANG)) {
-        Ok(WaitStatus::Exited(_, code)) => Some((code.unsigned_abs() & 0xff) << 8),
-        Ok(WaitStatus::Signaled(_, signal, core)) => {
-            Some((signal as i32).unsigned_abs() | if core { 0x80 } else { 0 })
+/// Whether the command really runs: its first exec was seen.
+///
+/// Exec closes the pipe a little before its own event. Without that hook, which tests leave out, the
+/// wait ends by itself.
+fn check_start(loaded: &Loaded, pid: Pid) -> Result<(), RecordError> {
+    for _ in 0..200 {
+        match loaded.root_has_started(pid.as_raw().unsigned_abs()) {
+            Some(true) => return Ok(()),
+            Some(false) => thread::sleep(Duration::from_micros(500)),
+            None => {
+                let reason = std::io::Error::other("it was killed before it ran");
+                return Err(RecordError::system("cannot start the command", reason));
+            }
         }
-        _ => None,
     }
+    Ok(())
+}
+
+/// Status of the command if it has ended, as `wait` gives it.
+///
+/// Not by nix, which refuses a status with a real-time signal after it has reaped the process.
+#[expect(unsafe_code, reason = "the raw status is what is wanted")]
+fn ended(pid: Pid) -> Option<u32> {
+    let mut status = 0;
+    // SAFETY: a system call that writes one number.
+    let reaped = unsafe { nix::libc::waitpid(pid.as_raw(), &raw mut status, nix::libc::WNOHANG) };
+    (reaped == pid.as_raw()).then(|| status.unsigned_abs())
 }
 
 fn pass_on(pid: Pid, signal: Signal) {

@@ -23,10 +23,11 @@ pub const HOOKS: [Hook; 8] = [
         name: "sched_process_exit",
         is_required: true,
     },
-    // Not before 6.1.
+    // Not before 6.1. Without it, an address that the kernel gives to another address space can't be
+    // told from the old one.
     Hook {
         name: "exit_mmap",
-        is_required: false,
+        is_required: true,
     },
     Hook {
         name: "rss_stat",

@@ -27,6 +27,10 @@ use thiserror::Error;
 use super::RecordError;
 use crate::host::user::{Invoker, entry};
 
+/// What the child reports to have failed.
+const IDENTITY: u8 = 1;
+const EXEC: u8 = 2;
+
 const SHELL: &std::ffi::CStr = c"/bin/sh";
 
 /// Why the command couldn't be started.
@@ -35,7 +39,8 @@ pub enum LaunchError {
     /// There is no such program. Exit status 127, as `env` and `timeout` have it.
     #[error("{}: command not found", .0.display())]
     NotFound(PathBuf),
-    /// It is there, but the system doesn't run it. Exit status 126.
+    /// It is there, but the system doesn't run it. Exit status 126; 127 if what it names as its
+    /// interpreter isn't there.
     #[error("cannot run {}: {}", path.display(), plain(.source))]
     NotExecutable {
         /// The program.
@@ -68,16 +73,16 @@ pub struct Command {
 }
 
 impl Command {
-    /// Looks the program up in `PATH` as execvp does. With an invoker, the command gets that user's
-    /// rights and environment, `PATH` included.
+    /// Looks the program up in the `PATH` of the command's environment, as execvp does. With an
+    /// invoker, the command gets that user's rights.
     ///
     /// # Errors
     /// If there is none, or none that may be run.
-    pub fn find(words: &[OsString], invoker: Option<&Invoker>) -> Result<Self, LaunchError> {
-        let environment: Vec<(OsString, OsString)> = match invoker {
-            Some(invoker) => invoker.environment.clone(),
-            None => std::env::vars_os().collect(),
-        };
+    pub fn find(
+        words: &[OsString],
+        environment: &[(OsString, OsString)],
+        invoker: Option<&Invoker>,
+    ) -> Result<Self, LaunchError> {
         let search = environment
             .iter()
             .find(|(name, _)| name == "PATH")
@@ -200,18 +205,19 @@ impl Plan<'_> {
                 // The recorder is gone.
                 libc::_exit(125);
             }
-            let errno = self.try_exec() as i32;
-            let bytes = errno.to_ne_bytes();
-            libc::write(failure.as_raw_fd(), bytes.as_ptr().cast(), bytes.len());
+            let (stage, errno) = self.try_exec();
+            let [a, b, c, d] = (errno as i32).to_ne_bytes();
+            let report = [stage, a, b, c, d];
+            libc::write(failure.as_raw_fd(), report.as_ptr().cast(), report.len());
             libc::_exit(127)
         }
     }
 
-    /// Returns only if that isn't possible.
+    /// Returns only if that isn't possible, with what failed and why.
     #[expect(unsafe_code, reason = "see become_command")]
-    fn try_exec(&self) -> Errno {
+    fn try_exec(&self) -> (u8, Errno) {
         if let Some(Err(error)) = self.identity.map(Identity::take) {
-            return error;
+            return (IDENTITY, error);
         }
         // SAFETY: system calls with pointers to live, NUL-terminated lists.
         unsafe {
@@ -222,7 +228,7 @@ impl Plan<'_> {
                 libc::execve(SHELL.as_ptr(), self.shell_argv.as_ptr(), self.envp.as_ptr());
             }
         }
-        Errno::last()
+        (EXEC, Errno::last())
     }
 }
 
@@ -242,19 +248,26 @@ impl Child {
         gate.write_all(b"x")
             .map_err(|error| RecordError::system("cannot start the command", error))?;
         drop(gate);
-        let mut errno = [0_u8; 4];
-        // End of file: exec closed the pipe, so the command runs.
-        match failure.read_exact(&mut errno) {
+        let mut report = [0_u8; 5];
+        // End of file: exec has closed the pipe, or the child was killed before.
+        match failure.read_exact(&mut report) {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(self.pid),
             Err(error) => Err(RecordError::system(
                 "cannot learn whether the command runs",
                 error,
             )),
             Ok(()) => {
-                let path = PathBuf::from(OsStr::from_bytes(self.path.as_bytes()));
-                let source = io::Error::from_raw_os_error(i32::from_ne_bytes(errno));
                 // The child leaves by itself; its status says nothing more than this error.
                 let _reaped = nix::sys::wait::waitpid(self.pid, None);
+                let [stage, errno @ ..] = report;
+                let source = io::Error::from_raw_os_error(i32::from_ne_bytes(errno));
+                if stage == IDENTITY {
+                    return Err(RecordError::system(
+                        "cannot become the user who called sudo",
+                        source,
+                    ));
+                }
+                let path = PathBuf::from(OsStr::from_bytes(self.path.as_bytes()));
                 Err(LaunchError::NotExecutable { path, source }.into())
             }
         }

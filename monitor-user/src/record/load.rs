@@ -78,6 +78,8 @@ impl Loaded {
         let btf = Btf::read(Path::new(BTF))?;
         let layout = layout(&btf).map_err(LoadError::Unsupported)?;
         let cpus = facts::online_cpus();
+        // Numbers of CPUs go up to the possible ones, whether they are online or not.
+        let possible = aya::util::nr_cpus().map_or(cpus, |n| u32::try_from(n).unwrap_or(cpus));
         let ring = u64::from(options.buffer_bytes);
         let config = Config {
             epoch_ns: facts::boot_ns(),
@@ -85,7 +87,7 @@ impl Loaded {
             wake_bytes: ring / 2,
             memory_limit_bytes: ring - ring / 4,
             step_pages: (options.step_bytes / facts::page_size()).max(1),
-            cpu_bits: u32::BITS - cpus.saturating_sub(1).leading_zeros(),
+            cpu_bits: u32::BITS - possible.saturating_sub(1).leading_zeros(),
             reserved: 0,
         };
         let log_level = if options.debug { 5_u8 } else { 0 };
@@ -150,6 +152,22 @@ impl Loaded {
             .map_err(|error: aya::maps::MapError| LoadError::Object(error.to_string()))?;
         map.insert(pid, bytes, 0)
             .map_err(|error| LoadError::Object(chain(&error)))
+    }
+
+    /// Whether the command's exec has been seen; `None` if its process ended before.
+    pub(super) fn root_has_started(&self, pid: u32) -> Option<bool> {
+        let tracked = self.tracked();
+        let (_, root) = tracked.iter().find(|(known, _)| *known == pid)?;
+        Some(root.flags & TrackedProcess::PENDING == 0)
+    }
+
+    /// Stops recording: no program runs after this.
+    pub(super) fn detach(&mut self) {
+        for (_, program) in self.ebpf.programs_mut() {
+            let program: Result<&mut BtfTracePoint, _> = program.try_into();
+            // What can't be unloaded, or never was loaded, goes when the recorder ends.
+            let _kept = program.map(BtfTracePoint::unload);
+        }
     }
 
     /// Processes that are traced now, the dead that haven't been freed included.

@@ -15,7 +15,7 @@ pub use load::LoadError;
 
 use thiserror::Error;
 
-/// Why nothing could be recorded. Nothing was written then.
+/// Why nothing could be recorded.
 #[derive(Debug, Error)]
 pub enum RecordError {
     /// The kernel side couldn't be put in place.

@@ -20,6 +20,7 @@ pub(super) struct Sorter {
     held: BinaryHeap<Reverse<Held>>,
     sequence: u64,
     released_ns: u64,
+    newest_ns: u64,
     late: u64,
 }
 
@@ -29,11 +30,17 @@ impl Sorter {
         if event.time_ns < self.released_ns {
             self.late += 1;
         }
+        self.newest_ns = self.newest_ns.max(event.time_ns);
         self.sequence += 1;
         self.held.push(Reverse(Held {
             sequence: self.sequence,
             event,
         }));
+    }
+
+    /// Time of the newest event that has come.
+    pub(super) fn newest_ns(&self) -> u64 {
+        self.newest_ns
     }
 
     /// Hands out what happened before `now_ns` less the hold: the buffer was emptied at `now_ns`.
@@ -124,6 +131,16 @@ mod tests {
         sorter.finish(&mut out);
         assert_eq!(times(&out), [20, 40, HOLD_NS + 10, HOLD_NS + 30]);
         assert_eq!(sorter.late(), 0);
+    }
+
+    #[test]
+    fn the_newest_is_known_whatever_the_order() {
+        let mut sorter = Sorter::default();
+        assert_eq!(sorter.newest_ns(), 0);
+        for time in [30, 90, 50] {
+            sorter.push(at(time, 0));
+        }
+        assert_eq!(sorter.newest_ns(), 90);
     }
 
     #[test]

@@ -11,37 +11,45 @@ use crate::{
     units::ProcessKey,
 };
 
-/// One snapshot for each traced process that the kernel hasn't freed.
+/// One snapshot for each traced process that is alive or waits to be reaped.
 ///
 /// The list is the kernel side's own, so that a process whose end was lost isn't taken for alive.
+/// It also has the dead that were reaped and that the kernel hasn't freed: `/proc` tells those apart.
 /// The parent is `/proc`'s; its start is known if it is a traced process too.
 pub(super) fn snapshots(loaded: &Loaded) -> Vec<Event> {
     let tracked = loaded.tracked();
-    let mut events: Vec<Event> = tracked
-        .iter()
-        .filter(|(_, process)| process.flags & TrackedProcess::PENDING == 0)
-        .map(|(pid, process)| {
-            let parent = parent_of(*pid).map(|parent| {
+    let is_shown = |process: &TrackedProcess| process.flags & TrackedProcess::PENDING == 0;
+    let shown = tracked.iter().filter(|(_, process)| is_shown(process));
+    let mut events: Vec<Event> = shown
+        .filter_map(|(pid, process)| {
+            let is_dead = process.flags & TrackedProcess::DEAD != 0;
+            let look = look(*pid);
+            if is_dead && look.is_none_or(|(state, _)| state != 'Z') {
+                return None;
+            }
+            let parent = look.map(|(_, parent)| {
                 let known = tracked.iter().find(|(pid, _)| *pid == parent);
                 ProcessKey {
                     pid: parent,
                     start_ns: known.map_or(0, |(_, process)| process.start_ns),
                 }
             });
-            let zombie = process.flags & TrackedProcess::DEAD != 0;
             let key = ProcessKey {
                 pid: *pid,
                 start_ns: process.start_ns,
             };
-            Event {
+            Some(Event {
                 time_ns: facts::boot_ns(),
                 cpu: 0,
                 subject: Some(Subject {
                     process: key,
                     tid: *pid,
                 }),
-                what: What::Snapshot(Snapshot { parent, zombie }),
-            }
+                what: What::Snapshot(Snapshot {
+                    parent,
+                    zombie: is_dead,
+                }),
+            })
         })
         .collect();
     events.sort_by_key(|event| (event.time_ns, event.subject.map(|subject| subject.process)));
@@ -56,13 +64,29 @@ pub(super) fn any_alive(loaded: &Loaded) -> bool {
         .any(|(_, process)| process.flags & TrackedProcess::DEAD == 0)
 }
 
-/// Field 4 of `/proc/PID/stat`; the name before it may contain anything, `)` too.
-fn parent_of(pid: u32) -> Option<u32> {
+/// State and parent: fields 3 and 4 of `/proc/PID/stat`; the name before them may contain anything.
+fn look(pid: u32) -> Option<(char, u32)> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(')')?
-        .1
-        .split_whitespace()
-        .nth(1)?
-        .parse()
-        .ok()
+    parse(&stat)
+}
+
+fn parse(stat: &str) -> Option<(char, u32)> {
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_may_look_like_the_fields_behind_it() {
+        assert_eq!(parse("7 (sh) S 3 7 7 0"), Some(('S', 3)));
+        assert_eq!(parse("7 (a) Z 1 (b)) R 42 7"), Some(('R', 42)));
+        for broken in ["", "7 (sh)", "7 (sh) S", "7 (sh) S x"] {
+            assert_eq!(parse(broken), None, "{broken:?}");
+        }
+        let (_, parent) = look(std::process::id()).unwrap();
+        assert_eq!(parent, std::os::unix::process::parent_id());
+    }
 }

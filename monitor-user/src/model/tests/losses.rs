@@ -280,7 +280,7 @@ fn skipped_runs_and_full_tables_are_told() {
     says(&tree, "The kernel skipped 2 runs of the hook rss_stat");
     says(
         &tree,
-        "1 entry found no room in the kernel-side table spaces.",
+        "1 entry found no room in the kernel-side table spaces; what belongs to it is missing.",
     );
     says(
         &tree,
