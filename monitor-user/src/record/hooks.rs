@@ -137,3 +137,189 @@ pub(super) fn rss_bound(btf: &Btf, cpus: u32, page_size: u64) -> u64 {
     };
     pages * page_size
 }
+
+#[cfg(test)]
+mod tests {
+    //! Expected offsets were computed from `bpftool btf dump` of the untrimmed BTF.
+
+    use super::*;
+    use crate::host::btf::fixtures::{KERNELS, kernel};
+
+    const ABSENT: u32 = u32::MAX;
+
+    /// What 5.10 has, and the base of what later kernels have.
+    const V5_10: Layout = Layout {
+        task_pid: 2232,
+        task_tgid: 2236,
+        task_start_boottime: 2544,
+        task_group_leader: 2296,
+        task_real_parent: 2248,
+        task_mm: 2056,
+        task_signal: 2832,
+        task_exit_code: 2136,
+        task_exit_signal: 2140,
+        task_comm: 2736,
+        task_sum_exec_runtime: 200,
+        signal_live: 4,
+        signal_flags: 116,
+        signal_group_exit_code: 96,
+        signal_sum_sched_runtime: 664,
+        mm_rss_stat: 712,
+        mm_rss_stride: 8,
+        mm_total_vm: 192,
+        mm_users: 92,
+        mm_arg_start: 312,
+        mm_arg_end: 320,
+        bprm_filename: 96,
+        arg_newtask_flags: 1,
+        arg_exit_group_dead: ABSENT,
+        arg_rss_count: 2,
+    };
+
+    const V6_1: Layout = Layout {
+        task_pid: 2416,
+        task_tgid: 2420,
+        task_start_boottime: 2784,
+        task_group_leader: 2480,
+        task_real_parent: 2432,
+        task_mm: 2272,
+        task_signal: 3072,
+        task_exit_code: 2312,
+        task_exit_signal: 2316,
+        task_comm: 2976,
+        signal_sum_sched_runtime: 680,
+        mm_rss_stat: 720,
+        mm_total_vm: 184,
+        mm_users: 84,
+        mm_arg_start: 304,
+        mm_arg_end: 312,
+        ..V5_10
+    };
+
+    const V6_12: Layout = Layout {
+        task_pid: 2432,
+        task_tgid: 2436,
+        task_group_leader: 2496,
+        task_real_parent: 2448,
+        task_mm: 2304,
+        task_exit_code: 2332,
+        task_exit_signal: 2336,
+        task_sum_exec_runtime: 224,
+        signal_sum_sched_runtime: 672,
+        // The array is at 824, `count` 8 bytes into its elements.
+        mm_rss_stat: 832,
+        mm_rss_stride: 40,
+        mm_total_vm: 256,
+        mm_users: 132,
+        mm_arg_start: 376,
+        mm_arg_end: 384,
+        arg_rss_count: ABSENT,
+        ..V6_1
+    };
+
+    const V6_18: Layout = Layout {
+        task_pid: 1264,
+        task_tgid: 1268,
+        task_start_boottime: 1560,
+        task_group_leader: 1328,
+        task_real_parent: 1280,
+        task_mm: 1136,
+        task_signal: 1848,
+        task_exit_code: 1164,
+        task_exit_signal: 1168,
+        task_comm: 1752,
+        task_sum_exec_runtime: 232,
+        mm_rss_stat: 968,
+        mm_total_vm: 360,
+        mm_arg_start: 480,
+        mm_arg_end: 488,
+        arg_exit_group_dead: 1,
+        ..V6_12
+    };
+
+    const V7_2: Layout = Layout {
+        task_pid: 2808,
+        task_tgid: 2812,
+        task_start_boottime: 3160,
+        task_group_leader: 2872,
+        task_real_parent: 2824,
+        task_mm: 2680,
+        task_signal: 3448,
+        task_exit_code: 2708,
+        task_exit_signal: 2712,
+        task_comm: 3344,
+        signal_sum_sched_runtime: 696,
+        mm_rss_stat: 1216,
+        mm_total_vm: 608,
+        mm_arg_start: 728,
+        mm_arg_end: 736,
+        bprm_filename: 112,
+        ..V6_18
+    };
+
+    #[test]
+    fn members_and_arguments_are_where_each_kernel_has_them() {
+        let expected = [
+            ("5.10", V5_10),
+            ("6.1", V6_1),
+            ("6.12", V6_12),
+            ("6.18", V6_18),
+            ("7.2", V7_2),
+        ];
+        assert_eq!(expected.len(), KERNELS.len());
+        for (version, layout) in expected {
+            assert_eq!(super::layout(&kernel(version)), Ok(layout), "{version}");
+        }
+    }
+
+    #[test]
+    fn kernels_lack_only_hooks_that_are_not_required() {
+        for (version, _) in KERNELS {
+            let btf = kernel(version);
+            let missing: Vec<_> = HOOKS
+                .iter()
+                .filter(|hook| !btf.has_tracepoint(hook.name))
+                .collect();
+            assert!(missing.iter().all(|hook| !hook.is_required), "{version}");
+            let has_exit_mmap = missing.iter().all(|hook| hook.name != "exit_mmap");
+            assert_eq!(has_exit_mmap, version != "5.10", "{version}");
+        }
+    }
+
+    #[test]
+    fn later_tracepoints_are_told_apart() {
+        let has =
+            |tracepoint| KERNELS.map(|(version, _)| kernel(version).has_tracepoint(tracepoint));
+        assert_eq!(has("mmap_lock_released"), [false, true, true, true, true]);
+        assert_eq!(has("sched_prepare_exec"), [false, false, true, true, true]);
+        assert_eq!(has("page_fault_user"), [true; 5]);
+    }
+
+    #[test]
+    fn counters_have_parts_per_cpu_since_6_2() {
+        let per_cpu = KERNELS.map(|(version, _)| has_per_cpu_counters(&kernel(version)));
+        assert_eq!(per_cpu, [false, false, true, true, true]);
+    }
+
+    #[test]
+    fn the_bound_of_a_counter_grows_with_cpus_where_each_keeps_pages() {
+        let bound = |version, cpus| rss_bound(&kernel(version), cpus, 4096);
+        assert_eq!(bound("6.1", 2), 64 * 4096);
+        assert_eq!(bound("6.1", 64), 64 * 4096);
+        assert_eq!(bound("6.12", 2), 256 << 10);
+        // A batch is 32 pages up to 16 CPUs, then twice the CPUs.
+        assert_eq!(bound("6.12", 16), 16 * 32 * 4096);
+        assert_eq!(bound("6.12", 17), 17 * 34 * 4096);
+        assert_eq!(bound("6.12", 64), 32 << 20);
+        assert_eq!(rss_bound(&kernel("7.2"), 2, 65536), 4 << 20);
+    }
+
+    #[test]
+    fn a_kernel_without_a_needed_member_is_refused_by_name() {
+        let mut raw = KERNELS[4].1.to_vec();
+        let at = memchr::memmem::find(&raw, b"\0start_boottime\0").unwrap();
+        raw[at + 1] = b'S';
+        let error = super::layout(&Btf::parse(raw).unwrap()).unwrap_err();
+        assert_eq!(error, "struct task_struct has no member start_boottime");
+    }
+}

@@ -53,7 +53,7 @@ pub struct Btf {
 /// A member of a struct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// Place in the outermost struct, bytes.
+    /// Place in the outermost struct, bytes; of a bit field, the byte in which it begins.
     pub offset: u32,
     type_id: u32,
 }
@@ -125,7 +125,7 @@ impl Btf {
     pub fn within(&self, outer: Member, path: &str) -> Option<Member> {
         let inner = self.member_of(self.element(outer.type_id), path)?;
         Some(Member {
-            offset: outer.offset + inner.offset,
+            offset: outer.offset.checked_add(inner.offset)?,
             ..inner
         })
     }
@@ -175,34 +175,49 @@ impl Btf {
         }
     }
 
+    /// A member by its own name, in the struct itself or in unnamed members of it.
+    ///
+    /// With a list of structs to look into and not by recursion, and each struct once: a damaged
+    /// file whose structs contain each other then ends the search, not the stack.
     fn direct_member(&self, id: u32, name: &str) -> Option<Member> {
-        let id = self.resolve(id);
-        if !matches!(self.kind(id), KIND_STRUCT | KIND_UNION) {
-            return None;
+        let mut structs = vec![(self.resolve(id), 0_u32)];
+        let mut next = 0;
+        while let Some(&(id, base)) = structs.get(next) {
+            next += 1;
+            for (name_offset, member) in self.members(id) {
+                let Some(offset) = base.checked_add(member.offset) else {
+                    continue;
+                };
+                if self.name_is(Some(name_offset), name) {
+                    return Some(Member { offset, ..member });
+                }
+                let inner = self.resolve(member.type_id);
+                if name_offset == 0 && structs.iter().all(|(seen, _)| *seen != inner) {
+                    structs.push((inner, offset));
+                }
+            }
         }
+        None
+    }
+
+    /// Members of a struct or union as places of names and members; none of any other type.
+    fn members(&self, id: u32) -> impl Iterator<Item = (u32, Member)> + '_ {
+        let is_composite = matches!(self.kind(id), KIND_STRUCT | KIND_UNION);
+        let count = if is_composite { self.vlen(id) } else { 0 };
         // With the kind flag, the upper byte of the offset is the size of a bit field.
-        let mask = if self.word(id, 4)? >> 31 == 1 {
+        let has_bit_fields = self.word(id, 4).is_some_and(|info| info >> 31 == 1);
+        let mask = if has_bit_fields {
             0x00ff_ffff
         } else {
             u32::MAX
         };
-        (0..self.vlen(id)).find_map(|n| {
-            let at = 12 + 12 * n as usize;
-            let (name_offset, type_id, bits) = (
-                self.word(id, at)?,
-                self.word(id, at + 4)?,
-                self.word(id, at + 8)? & mask,
-            );
-            let offset = bits / 8;
-            if name_offset == 0 {
-                let inner = self.direct_member(type_id, name)?;
-                return Some(Member {
-                    offset: offset + inner.offset,
-                    ..inner
-                });
-            }
-            self.name_is(Some(name_offset), name)
-                .then_some(Member { offset, type_id })
+        (0..count as usize).map_while(move |n| {
+            let at = 12 + 12 * n;
+            let member = Member {
+                offset: (self.word(id, at + 8)? & mask) / 8,
+                type_id: self.word(id, at + 4)?,
+            };
+            Some((self.word(id, at)?, member))
         })
     }
 
@@ -237,7 +252,7 @@ impl Btf {
         let place = u32::try_from(memchr::memmem::find(strings, &needle)? + 1).ok()?;
         let index = self.types.iter().position(|at| {
             word(&self.data, *at as usize) == Some(place)
-                && word(&self.data, *at as usize + 4).is_some_and(|info| info >> 24 & 0x1f == kind)
+                && word(&self.data, *at as usize + 4).is_some_and(|info| kind_of(info) == kind)
         })?;
         u32::try_from(index + 1).ok()
     }
@@ -251,11 +266,11 @@ impl Btf {
     }
 
     fn kind(&self, id: u32) -> u32 {
-        self.word(id, 4).map_or(0, |info| info >> 24 & 0x1f)
+        self.word(id, 4).map_or(0, kind_of)
     }
 
     fn vlen(&self, id: u32) -> u32 {
-        self.word(id, 4).map_or(0, |info| info & 0xffff)
+        self.word(id, 4).map_or(0, vlen_of)
     }
 
     /// The word at a place in a type's record.
@@ -271,10 +286,21 @@ fn word(data: &[u8], at: usize) -> Option<u32> {
         .map(|bytes| u32::from_ne_bytes(*bytes))
 }
 
+/// Kind of a type, by its info word. Kinds up to 31 are in use; the two bits above were always zero,
+/// and a kind that uses them must not pass for another.
+fn kind_of(info: u32) -> u32 {
+    info >> 24 & 0x7f
+}
+
+/// Number of members, parameters or values, by the info word; the upper byte was always zero.
+fn vlen_of(info: u32) -> u32 {
+    info & 0x00ff_ffff
+}
+
 /// Length of a type's record, by its info word.
 fn record_size(info: u32) -> Option<usize> {
-    let vlen = (info & 0xffff) as usize;
-    let tail = match info >> 24 & 0x1f {
+    let vlen = vlen_of(info) as usize;
+    let tail = match kind_of(info) {
         1 | KIND_VAR | KIND_DECL_TAG => 4,
         KIND_ARRAY => 12,
         KIND_STRUCT | KIND_UNION | KIND_DATASEC | KIND_ENUM64 => 12 * vlen,
@@ -285,5 +311,7 @@ fn record_size(info: u32) -> Option<usize> {
     Some(12 + tail)
 }
 
+#[cfg(test)]
+pub(crate) mod fixtures;
 #[cfg(test)]
 mod tests;
