@@ -61,7 +61,10 @@ fn a_command_may_survive_ctrl_c() -> anyhow::Result<()> {
     let _alone = harness::alone()?;
     let folder = tempfile::tempdir()?;
     let trace = folder.path().join("t.parquet");
-    let (rtrace, group) = started(&trace, "trap 'exit 9' INT; echo ready; sleep 60 & wait $!")?;
+    let (rtrace, group) = started(
+        &trace,
+        "sleep 60 & trap 'kill $! 2>/dev/null; exit 9' INT; echo ready; wait $!",
+    )?;
     killpg(group, Signal::SIGINT)?;
     ends(rtrace, &trace, 9, Some(9), None)
 }
@@ -73,7 +76,7 @@ fn sigterm_is_passed_on_to_the_command() -> anyhow::Result<()> {
     let trace = folder.path().join("t.parquet");
     let (rtrace, pid) = started(
         &trace,
-        "trap 'kill $!; exit 7' TERM; echo ready; sleep 60 & wait $!",
+        "sleep 60 & trap 'kill $! 2>/dev/null; exit 7' TERM; echo ready; wait $!",
     )?;
     kill(pid, Signal::SIGTERM)?;
     ends(rtrace, &trace, 7, Some(7), None)
