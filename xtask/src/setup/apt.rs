@@ -7,12 +7,13 @@ use anyhow::{Context, bail};
 use crate::{output, process};
 
 /// A program that tests use, and the package that has it.
-const TEST_PROGRAMS: [(&str, &str); 5] = [
+const TEST_PROGRAMS: [(&str, &str); 6] = [
     ("cc", "gcc"),
     ("make", "make"),
-    ("python3", "python3"),
+    ("/usr/bin/python3", "python3"),
     ("strace", "strace"),
-    ("bpftrace", "bpftrace"),
+    ("perf", "linux-perf"),
+    ("bpftool", "bpftool"),
 ];
 
 /// The command line that installs packages, to show.

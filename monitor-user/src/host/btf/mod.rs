@@ -180,6 +180,10 @@ impl Btf {
     /// With a list of structs to look into and not by recursion, and each struct once: a damaged
     /// file whose structs contain each other then ends the search, not the stack.
     fn direct_member(&self, id: u32, name: &str) -> Option<Member> {
+        if name.is_empty() {
+            // Every unnamed member would fit.
+            return None;
+        }
         let mut structs = vec![(self.resolve(id), 0_u32)];
         let mut next = 0;
         while let Some(&(id, base)) = structs.get(next) {
