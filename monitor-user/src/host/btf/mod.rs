@@ -149,7 +149,7 @@ impl Btf {
             .is_some()
     }
 
-    /// Number of a tracepoint's argument, as a tp_btf program counts.
+    /// Number of a tracepoint's argument, as a `tp_btf` program counts.
     ///
     /// From the functions that the kernel makes for each tracepoint; their first parameter is the
     /// registration's data and doesn't count.
@@ -188,12 +188,13 @@ impl Btf {
                 let Some(offset) = base.checked_add(member.offset) else {
                     continue;
                 };
-                if self.name_is(Some(name_offset), name) {
+                if name_offset == 0 {
+                    let inner = self.resolve(member.type_id);
+                    if structs.iter().all(|(seen, _)| *seen != inner) {
+                        structs.push((inner, offset));
+                    }
+                } else if self.name_is(Some(name_offset), name) {
                     return Some(Member { offset, ..member });
-                }
-                let inner = self.resolve(member.type_id);
-                if name_offset == 0 && structs.iter().all(|(seen, _)| *seen != inner) {
-                    structs.push((inner, offset));
                 }
             }
         }
