@@ -36,7 +36,7 @@ pub enum InvokerError {
     #[error("there is no user with number {0}")]
     Unknown(Uid),
     /// The system refused a look-up.
-    #[error("cannot {what}: {source}")]
+    #[error("cannot {what}")]
     LookUp {
         /// What was looked up.
         what: &'static str,

@@ -27,7 +27,7 @@ static OBJECT: &[u8] = include_bytes_aligned!(concat!(env!("OUT_DIR"), "/rtrace-
 #[derive(Debug, Error)]
 pub enum LoadError {
     /// The kernel's types.
-    #[error("this kernel doesn't tell its types (CONFIG_DEBUG_INFO_BTF): {0}")]
+    #[error("this kernel doesn't tell its types (CONFIG_DEBUG_INFO_BTF)")]
     Btf(#[from] BtfError),
     /// Something that recording can't do without.
     #[error("this kernel can't be recorded: {0}")]

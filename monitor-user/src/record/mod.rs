@@ -25,7 +25,7 @@ pub enum RecordError {
     #[error(transparent)]
     Launch(#[from] LaunchError),
     /// Something on the way failed.
-    #[error("{what}: {source}")]
+    #[error("{what}")]
     System {
         /// What was tried.
         what: &'static str,

@@ -30,7 +30,7 @@ const KIND_ENUM64: u32 = 19;
 #[derive(Debug, Error)]
 pub enum BtfError {
     /// It can't be read.
-    #[error("cannot read {path}: {source}")]
+    #[error("cannot read {path}")]
     Read {
         /// The file.
         path: PathBuf,
@@ -192,12 +192,13 @@ impl Btf {
                 let Some(offset) = base.checked_add(member.offset) else {
                     continue;
                 };
-                if self.name_is(Some(name_offset), name) {
+                if name_offset == 0 {
+                    let inner = self.resolve(member.type_id);
+                    if structs.iter().all(|(seen, _)| *seen != inner) {
+                        structs.push((inner, offset));
+                    }
+                } else if self.name_is(Some(name_offset), name) {
                     return Some(Member { offset, ..member });
-                }
-                let inner = self.resolve(member.type_id);
-                if name_offset == 0 && structs.iter().all(|(seen, _)| *seen != inner) {
-                    structs.push((inner, offset));
                 }
             }
         }

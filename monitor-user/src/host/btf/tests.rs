@@ -66,7 +66,7 @@ impl Builder {
         self.add("", KIND_ARRAY << 24, 0, &[of, 1, 4])
     }
 
-    /// A tracepoint's function and, before it, its parameters.
+    /// A function and, before it, its prototype, whose id is `proto`.
     fn function(mut self, name: &str, proto: u32, parameters: &[&str]) -> Self {
         let words: Vec<u32> = parameters
             .iter()
@@ -158,7 +158,7 @@ fn arrays_have_the_size_of_their_elements() {
 
 #[test]
 fn bit_fields_keep_their_size_out_of_the_offset() {
-    let members = [("wide", 1, 3 << 24 | 70), ("", 2, 128)];
+    let members = [("wide", 1, 3 << 24 | 0x46), ("", 2, 128)];
     let nested = Builder::new()
         .int()
         .composite(
@@ -175,7 +175,7 @@ fn bit_fields_keep_their_size_out_of_the_offset() {
         .int()
         .structure("plain", &members[..1])
         .parse();
-    assert_eq!(offset(&plain, "plain", "wide"), Some((3 << 24 | 70) / 8));
+    assert_eq!(offset(&plain, "plain", "wide"), Some((3 << 24 | 0x46) / 8));
 }
 
 #[test]
@@ -253,13 +253,13 @@ fn deep_nesting_neither_overflows_the_stack_nor_doubles_with_each_level() {
 
 #[test]
 fn offsets_beyond_the_number_range_are_not_known() {
-    let half_gib = u32::MAX;
+    let largest = u32::MAX;
     let mut builder = Builder::new().int();
     for level in 2..12 {
-        builder = builder.structure(&format!("s{level}"), &[("", level + 1, half_gib)]);
+        builder = builder.structure(&format!("s{level}"), &[("", level + 1, largest)]);
     }
-    let btf = builder.structure("", &[("value", 1, half_gib)]).parse();
-    assert_eq!(offset(&btf, "s10", "value"), Some(3 * (half_gib / 8)));
+    let btf = builder.structure("", &[("value", 1, largest)]).parse();
+    assert_eq!(offset(&btf, "s10", "value"), Some(3 * (largest / 8)));
     assert_eq!(offset(&btf, "s2", "value"), None);
 }
 
