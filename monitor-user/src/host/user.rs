@@ -102,11 +102,11 @@ fn is_sudo(pid: u32) -> bool {
     )
 }
 
-/// Real user id of a process.
+/// Effective user id of a process: the real one of sudo is its caller's.
 fn owner(pid: u32) -> Option<Uid> {
-    status_field(pid, "Uid:")?
-        .split_whitespace()
-        .next()?
+    let ids = status_field(pid, "Uid:")?;
+    ids.split_whitespace()
+        .nth(1)?
         .parse()
         .ok()
         .map(Uid::from_raw)
@@ -164,6 +164,6 @@ mod tests {
     fn a_process_that_sudo_did_not_start_has_no_invoker() {
         // The test runner isn't sudo.
         assert!(!is_sudo(std::process::id()));
-        assert_eq!(owner(std::process::id()), Some(nix::unistd::getuid()));
+        assert_eq!(owner(std::process::id()), Some(geteuid()));
     }
 }
