@@ -335,7 +335,7 @@ impl Collector {
             decoder.push(&record, |event| sorter.push(event));
         }
         decoder.give_up_before(limit_ns.saturating_sub(GIVE_UP_NS), |event| {
-            sorter.push(event)
+            sorter.push(event);
         });
         let mut ready = Vec::new();
         sorter.release(limit_ns, &mut ready);
@@ -355,13 +355,12 @@ impl Collector {
     fn push_unsent(&mut self) {
         while let Some(message) = self.unsent.pop_front() {
             match self.to_sinks.try_send(message) {
-                Ok(()) => {}
                 Err(TrySendError::Full(message)) => {
                     self.unsent.push_front(message);
                     return;
                 }
-                // Their thread panicked, which `record` reports at the end; the command must not suffer.
-                Err(TrySendError::Disconnected(_)) => {}
+                // Gone: their thread panicked, which `record` reports at the end; the command must not suffer.
+                Ok(()) | Err(TrySendError::Disconnected(_)) => {}
             }
         }
     }
@@ -442,7 +441,9 @@ impl Collector {
             decoder, sorter, ..
         } = &mut self;
         decoder.finish(|event| sorter.push(event));
-        snapshots.into_iter().for_each(|event| sorter.push(event));
+        for event in snapshots {
+            sorter.push(event);
+        }
         let mut rest = Vec::new();
         sorter.finish(&mut rest);
         self.wait_and_send(rest);
