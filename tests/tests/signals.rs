@@ -51,7 +51,7 @@ fn ctrl_c_ends_the_command_and_the_file_is_finished() -> anyhow::Result<()> {
     let _alone = harness::alone()?;
     let folder = tempfile::tempdir()?;
     let trace = folder.path().join("t.parquet");
-    let (rtrace, group) = started(&trace, "echo ready; sleep 60; true")?;
+    let (rtrace, group) = started(&trace, "echo ready; sleep 8; true")?;
     killpg(group, Signal::SIGINT)?;
     ends(rtrace, &trace, 128 + 2, None, Some(2))
 }
@@ -63,7 +63,7 @@ fn a_command_may_survive_ctrl_c() -> anyhow::Result<()> {
     let trace = folder.path().join("t.parquet");
     let (rtrace, group) = started(
         &trace,
-        "sleep 60 & trap 'kill $! 2>/dev/null; exit 9' INT; echo ready; wait $!",
+        "sleep 8 & trap 'kill $! 2>/dev/null; exit 9' INT; echo ready; wait $!",
     )?;
     killpg(group, Signal::SIGINT)?;
     ends(rtrace, &trace, 9, Some(9), None)
@@ -76,7 +76,7 @@ fn sigterm_is_passed_on_to_the_command() -> anyhow::Result<()> {
     let trace = folder.path().join("t.parquet");
     let (rtrace, pid) = started(
         &trace,
-        "sleep 60 & trap 'kill $! 2>/dev/null; exit 7' TERM; echo ready; wait $!",
+        "sleep 8 & trap 'kill $! 2>/dev/null; exit 7' TERM; echo ready; wait $!",
     )?;
     kill(pid, Signal::SIGTERM)?;
     ends(rtrace, &trace, 7, Some(7), None)
@@ -87,7 +87,7 @@ fn sigterm_ends_a_command_that_does_not_catch_it() -> anyhow::Result<()> {
     let _alone = harness::alone()?;
     let folder = tempfile::tempdir()?;
     let trace = folder.path().join("t.parquet");
-    let (rtrace, pid) = started(&trace, "echo ready; exec sleep 60")?;
+    let (rtrace, pid) = started(&trace, "echo ready; exec sleep 8")?;
     kill(pid, Signal::SIGTERM)?;
     ends(rtrace, &trace, 128 + 15, None, Some(15))
 }
