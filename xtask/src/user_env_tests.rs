@@ -37,17 +37,17 @@ const CARGO: &str = "CARGO=/usr/bin/cargo
     SSL_CERT_DIR=/usr/lib/ssl/certs
     LD_LIBRARY_PATH=/t/release:/t/release/deps:/usr/lib/rustlib/x86_64-unknown-linux-gnu/lib";
 
-/// What rustup's cargo adds for a user whose home is `/home/u` and whose `PATH` lacked cargo.
-const RUSTUP: &str = "CARGO=/home/u/.rustup/toolchains/stable/bin/cargo
+/// What rustup's cargo adds for a user whose home is `/h/u` and whose `PATH` lacked cargo.
+const RUSTUP: &str = "CARGO=/h/u/.rustup/toolchains/stable/bin/cargo
     CARGO_PKG_NAME=xtask
-    HOME=/home/u
-    CARGO_HOME=/home/u/.cargo
-    RUSTUP_HOME=/home/u/.rustup
+    HOME=/h/u
+    CARGO_HOME=/h/u/.cargo
+    RUSTUP_HOME=/h/u/.rustup
     RUSTUP_TOOLCHAIN=stable
     RUSTUP_TOOLCHAIN_SOURCE=default
     RUST_RECURSION_COUNT=1
-    PATH=/home/u/.cargo/bin:/usr/bin:/bin
-    LD_LIBRARY_PATH=/t/release:/t/release/deps:/home/u/.rustup/toolchains/stable/lib/rustlib/x/lib:/home/u/.rustup/toolchains/stable/lib";
+    PATH=/h/u/.cargo/bin:/usr/bin:/bin
+    LD_LIBRARY_PATH=/t/release:/t/release/deps:/h/u/.rustup/toolchains/stable/lib/rustlib/x/lib:/h/u/.rustup/toolchains/stable/lib";
 
 #[test]
 fn all_that_debians_cargo_adds_goes_and_the_rest_stays() {
@@ -68,8 +68,8 @@ fn without_cargo_nothing_changes() {
 
 #[test]
 fn all_that_rustup_adds_goes() {
-    let want = env("HOME=/home/u\nPATH=/usr/bin:/bin");
-    let make = caller("make", "HOME=/home/u\nPATH=/usr/bin:/bin");
+    let want = env("HOME=/h/u\nPATH=/usr/bin:/bin");
+    let make = caller("make", "HOME=/h/u\nPATH=/usr/bin:/bin");
     assert_eq!(restored(RUSTUP, Some(&make)), want);
 }
 
@@ -77,7 +77,7 @@ fn all_that_rustup_adds_goes() {
 fn cargo_home_stays_on_path_unless_rustup_is_known_to_have_added_it() {
     let path =
         |own: &str, caller: Option<&Caller>| restored(own, caller)[OsStr::new("PATH")].clone();
-    let with = "/home/u/.cargo/bin:/usr/bin:/bin";
+    let with = "/h/u/.cargo/bin:/usr/bin:/bin";
     // Nothing known; a caller that had it; a login shell that may have added it after its start.
     assert_eq!(path(RUSTUP, None), with);
     assert_eq!(
@@ -87,10 +87,7 @@ fn cargo_home_stays_on_path_unless_rustup_is_known_to_have_added_it() {
     let bash = caller("bash", "PATH=/usr/bin:/bin");
     assert_eq!(path(RUSTUP, Some(&bash)), with);
     assert_eq!(
-        path(
-            &format!("{RUSTUP}\n_=/home/u/.cargo/bin/cargo"),
-            Some(&bash)
-        ),
+        path(&format!("{RUSTUP}\n_=/h/u/.cargo/bin/cargo"), Some(&bash)),
         with
     );
     // The shell found another cargo first.
@@ -104,26 +101,21 @@ fn cargo_home_stays_on_path_unless_rustup_is_known_to_have_added_it() {
 
 #[test]
 fn a_path_that_was_not_set_is_not_set_again() {
-    let own = RUSTUP.replace(
-        "PATH=/home/u/.cargo/bin:/usr/bin:/bin",
-        "PATH=/home/u/.cargo/bin",
-    );
-    assert!(
-        !restored(&own, Some(&caller("make", "HOME=/home/u"))).contains_key(OsStr::new("PATH"))
-    );
+    let own = RUSTUP.replace("PATH=/h/u/.cargo/bin:/usr/bin:/bin", "PATH=/h/u/.cargo/bin");
+    assert!(!restored(&own, Some(&caller("make", "HOME=/h/u"))).contains_key(OsStr::new("PATH")));
 }
 
 #[test]
 fn the_users_own_homes_stay() {
-    let own = RUSTUP.replace("CARGO_HOME=/home/u/.cargo", "CARGO_HOME=/data/cargo");
+    let own = RUSTUP.replace("CARGO_HOME=/h/u/.cargo", "CARGO_HOME=/data/cargo");
     assert_eq!(
         restored(&own, None)[OsStr::new("CARGO_HOME")],
         "/data/cargo"
     );
     // Set by the user to the usual value.
-    let make = caller("make", "CARGO_HOME=/home/u/.cargo");
+    let make = caller("make", "CARGO_HOME=/h/u/.cargo");
     let env = restored(RUSTUP, Some(&make));
-    assert_eq!(env[OsStr::new("CARGO_HOME")], "/home/u/.cargo");
+    assert_eq!(env[OsStr::new("CARGO_HOME")], "/h/u/.cargo");
     assert!(!env.contains_key(OsStr::new("RUSTUP_HOME")));
 }
 
