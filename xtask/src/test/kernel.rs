@@ -90,6 +90,9 @@ fn as_root(workspace: &Workspace, options: &Options, program: &str) -> Command {
     if !process::is_root() {
         command.args(["--", "env"]);
     }
+    // A shell that starts something in the background without job control lets it ignore these two for good, and
+    // programs that are started so pass that on: tests of Ctrl-C would test nothing.
+    command.arg("--default-signal=INT,QUIT");
     command.args(settings).arg(program).arg("--test-threads=1");
     command
         .env_clear()
