@@ -16,6 +16,8 @@ use anyhow::{Context, ensure};
 use rtrace_tests::harness::{self, Recorder};
 
 const PYTHON: &str = "/usr/bin/python3";
+/// Names a folder with the programs of the cases in C.
+const PREPARED: &str = "RTRACE_PREPARED";
 /// Kinds of facts that need findings and pools, which the report doesn't have yet.
 const SKIPPED_KINDS: &str = "finding,pools";
 
@@ -109,9 +111,13 @@ fn selected(words: &[String]) -> anyhow::Result<Vec<String>> {
 fn one_case(name: &str) -> anyhow::Result<Outcome> {
     let case = cases().join(name);
     let folder = tempfile::tempdir()?;
-    let temporary = folder.path().join("tmp");
-    fs::create_dir(&temporary)?;
-    if case.join("w.c").exists() {
+    // Where there is no compiler, the programs were compiled before (`cargo xtask vm`).
+    let prepared = env::var_os(PREPARED).map(PathBuf::from);
+    let temporary = prepared
+        .clone()
+        .unwrap_or_else(|| folder.path().join("tmp"));
+    fs::create_dir_all(&temporary)?;
+    if prepared.is_none() && case.join("w.c").exists() {
         let status = Command::new(case.join("run"))
             .arg("--prep")
             .env("TMPDIR", &temporary)

@@ -13,6 +13,7 @@ mod run;
 mod setup;
 mod test;
 mod user_env;
+mod vm;
 mod workspace;
 
 use workspace::Workspace;
@@ -51,6 +52,8 @@ enum Task {
     },
     /// Runs every test, those on the real kernel too
     Test(test::Options),
+    /// Runs the kernel tests on other kernels, in virtual machines
+    Vm(vm::Options),
     /// Checks that the modules of rtrace use each other in one direction only
     Layers {
         /// Folder of the sources
@@ -91,6 +94,7 @@ fn work() -> anyhow::Result<ExitCode> {
         Task::Run { arguments } => return Err(run::rtrace(&workspace, &arguments)),
         Task::RunAs { command } => return Err(run::program(&workspace, command)),
         Task::Test(options) => return test::run(&workspace, &options),
+        Task::Vm(options) => return vm::command(&workspace, &options),
         Task::Layers { source } => {
             return layers::command(
                 &source.unwrap_or_else(|| workspace.root.join("monitor-user/src")),

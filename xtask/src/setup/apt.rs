@@ -7,13 +7,14 @@ use anyhow::{Context, bail};
 use crate::{output, process};
 
 /// A program that tests use, and the package that has it.
-const TEST_PROGRAMS: [(&str, &str); 6] = [
+const TEST_PROGRAMS: [(&str, &str); 7] = [
     ("cc", "gcc"),
     ("make", "make"),
     ("/usr/bin/python3", "python3"),
     ("strace", "strace"),
     ("perf", "linux-perf"),
     ("bpftool", "bpftool"),
+    ("mkfs.ext4", "e2fsprogs"),
 ];
 
 /// The command line that installs packages, to show.

@@ -4,11 +4,11 @@ use std::ops::AddAssign;
 
 /// How many tests ended how.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Counts {
-    pub(super) passed: u32,
-    pub(super) failed: u32,
+pub(crate) struct Counts {
+    pub(crate) passed: u32,
+    pub(crate) failed: u32,
     /// Ignored, or a group that did not run.
-    pub(super) skipped: u32,
+    pub(crate) skipped: u32,
 }
 
 impl AddAssign for Counts {
@@ -20,7 +20,7 @@ impl AddAssign for Counts {
 }
 
 /// Reads `test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s`.
-pub(super) fn result_line(line: &str) -> Option<Counts> {
+pub(crate) fn result_line(line: &str) -> Option<Counts> {
     let (_, numbers) = line.strip_prefix("test result: ")?.split_once(". ")?;
     let mut counts = Counts::default();
     for part in numbers.split("; ") {
@@ -58,6 +58,24 @@ pub(super) fn programs(messages: &str) -> Vec<String> {
         .collect()
 }
 
+/// Output folder of a package's build script, in the same messages.
+pub(super) fn out_dir(messages: &str, package: &str) -> Option<String> {
+    messages
+        .lines()
+        .filter(|line| line.contains("\"reason\":\"build-script-executed\""))
+        .filter(|line| {
+            let id = line
+                .split_once("\"package_id\":\"")
+                .map_or("", |(_, rest)| rest);
+            let id = id.split('"').next().unwrap_or_default();
+            // A path's last part, or the name before the version.
+            id.split(['/', '#', '@', ' ']).any(|part| part == package)
+        })
+        .filter_map(|line| line.split_once("\"out_dir\":\"")?.1.split('"').next())
+        .map(str::to_owned)
+        .next_back()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,5 +110,23 @@ mod tests {
             "{\"reason\":\"build-finished\",\"success\":true}".to_owned(),
         ];
         assert_eq!(programs(&messages.join("\n")), ["/t/deps/forks-1"]);
+    }
+
+    #[test]
+    fn the_output_folder_is_the_package_s_own() {
+        let line = |id: &str, folder: &str| {
+            format!(
+                "{{\"reason\":\"build-script-executed\",\"package_id\":\"{id}\",\"out_dir\":\"{folder}\"}}"
+            )
+        };
+        let messages = [
+            line("registry+x#libc@0.2.1", "/t/libc/out"),
+            line(
+                "path+file:///clone/tests#rtrace-tests@0.1.0",
+                "/t/tests/out",
+            ),
+        ];
+        let found = out_dir(&messages.join("\n"), "rtrace-tests");
+        assert_eq!(found.as_deref(), Some("/t/tests/out"));
     }
 }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 
-use crate::{output, setup, workspace::Workspace};
+use crate::{output, setup, vm, workspace::Workspace};
 
 mod groups;
 mod kernel;
@@ -12,7 +12,8 @@ mod libtest;
 mod python;
 mod stream;
 
-use libtest::Counts;
+pub(crate) use kernel::{Built, build_kernel_tests, run_as_root};
+pub(crate) use libtest::{Counts, result_line};
 
 /// What to test.
 #[derive(Debug, Args)]
@@ -45,6 +46,8 @@ enum Group {
     Kernel,
     /// Readers in Python open a trace
     Python,
+    /// The kernel tests on other kernels: the oldest, or with --all each
+    Vm,
 }
 
 impl Group {
@@ -57,6 +60,7 @@ impl Group {
             Self::Unit => "unit",
             Self::Kernel => "kernel",
             Self::Python => "python",
+            Self::Vm => "vm",
         }
     }
 }
@@ -145,7 +149,38 @@ fn run_group(group: Group, workspace: &Workspace, options: &Options) -> anyhow::
         Group::Unit => groups::unit(workspace, options),
         Group::Kernel => kernel::run(workspace, options),
         Group::Python => python::run(workspace),
+        Group::Vm => vm(workspace, options),
     }
+}
+
+/// Other kernels than the one that runs here. What can't be fetched or started hasn't run, and says so.
+fn vm(workspace: &Workspace, options: &Options) -> anyhow::Result<Outcome> {
+    let columns = if options.all {
+        let mut columns = vm::run(workspace, &vm::KERNELS, &[2], &[])?;
+        let few = vm::FEW.map(str::to_owned);
+        columns.extend(vm::run(workspace, &vm::KERNELS, &[1, 4], &few)?);
+        columns
+    } else {
+        vm::run(
+            workspace,
+            &vm::KERNELS[..1],
+            &[2],
+            &vm::FEW.map(str::to_owned),
+        )?
+    };
+    for column in &columns {
+        output::result(&column.line());
+    }
+    let sum = vm::sum(&columns);
+    if sum.passed + sum.failed == 0 {
+        return Ok(Outcome::NotRun("no kernel could be had".to_owned()));
+    }
+    Ok(Outcome::Ran(sum))
+}
+
+/// CPUs of this machine.
+pub(crate) fn cpus() -> u32 {
+    std::thread::available_parallelism().map_or(1, |cpus| u32::try_from(cpus.get()).unwrap_or(1))
 }
 
 fn told(group: Group, outcome: &Outcome) -> (Counts, String) {
@@ -207,6 +242,6 @@ mod tests {
             [Group::Format, Group::Unit]
         );
         assert_eq!(chosen(&options(&[], Some("exit"))), [Group::Kernel]);
-        assert_eq!(chosen(&options(&[], None)).len(), 7);
+        assert_eq!(chosen(&options(&[], None)).len(), 8);
     }
 }

@@ -1,0 +1,277 @@
+//! `cargo xtask vm`: the kernel tests on other kernels, each in a virtual machine.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, ExitCode},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, bail};
+use clap::Args;
+
+use crate::{
+    build, output, process, setup,
+    test::{self, Built, Counts},
+    workspace::Workspace,
+};
+
+mod console;
+mod cpio;
+mod image;
+mod kernels;
+mod mirror;
+mod qemu;
+mod table;
+
+use console::Console;
+use image::Image;
+pub(crate) use kernels::{KERNELS, Kernel};
+use qemu::{Machine, Qemu};
+use table::{Cell, Column};
+
+/// What is run where.
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Kernels, such as 5.10; all of them if none is named
+    #[arg(value_parser = kernel)]
+    kernels: Vec<Kernel>,
+    /// Numbers of CPUs, each a run of its own
+    #[arg(long, value_delimiter = ',', default_value = "2")]
+    cpus: Vec<u32>,
+    /// Test programs, such as forks; all of them if none is named
+    #[arg(long, value_delimiter = ',')]
+    tests: Vec<String>,
+    /// Also run them on this machine's own kernel, and write the results to docs/kernels.md
+    #[arg(long)]
+    write_docs: bool,
+}
+
+fn kernel(name: &str) -> Result<Kernel, String> {
+    let known = KERNELS.iter().find(|kernel| kernel.name == name);
+    let names = KERNELS.map(|kernel| kernel.name);
+    known
+        .copied()
+        .ok_or_else(|| format!("known are {}", names.join(", ")))
+}
+
+/// Test programs that need what a virtual machine hasn't.
+const ONLY_HERE: [(&str, &str); 2] = [
+    ("witnesses", "needs perf and strace"),
+    (
+        "disk",
+        "needs loop devices and ext4, which are modules there",
+    ),
+];
+
+/// A choice for where time is short: each hook and each kind of record is in it.
+pub(crate) const FEW: [&str; 5] = ["forks", "threads", "lineage", "names", "hooks_matter"];
+
+/// Longest time for one virtual machine: software emulation is ten times slower, and a hang must end.
+const LIMIT: Duration = Duration::from_mins(45);
+
+const PYTHON: &str = "/usr/bin/python3";
+/// What test programs and cases start, besides Python and a shell.
+const PROGRAMS: &str = "sh bash env true false sleep cat ls mount umount touch tail head seq echo wc grep sed ps cut tr nproc \
+                        mkdir rm rmdir nice date uname sort find setsid kill timeout dd id stat chmod ln mv cp tee sync \
+                        unshare nsenter swapon swapoff mkswap mknod sysctl truncate bpftool";
+/// Those of them that a test can do without.
+const IF_THERE: [&str; 3] = ["unshare", "nsenter", "sysctl"];
+
+/// Runs the tests and prints a table.
+///
+/// # Errors
+/// Nothing could be run at all.
+pub(crate) fn command(workspace: &Workspace, options: &Options) -> anyhow::Result<ExitCode> {
+    setup::toolchain(workspace)?;
+    setup::test_programs()?;
+    let kernels = if options.kernels.is_empty() {
+        &KERNELS
+    } else {
+        options.kernels.as_slice()
+    };
+    let mut columns = Vec::new();
+    if options.write_docs {
+        columns.push(here(workspace, &options.tests)?);
+    }
+    columns.extend(run(workspace, kernels, &options.cpus, &options.tests)?);
+    output::result(&table::results(&columns));
+    if options.write_docs {
+        let page = workspace.root.join("docs/kernels.md");
+        table::write(&page, &columns)?;
+        output::note(&format!("xtask: wrote {}", page.display()));
+    }
+    let is_good = columns.iter().all(Column::is_good);
+    Ok(if is_good {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// Runs test programs on some kernels, one virtual machine after another.
+///
+/// # Errors
+/// No virtual machine can be made at all. A kernel that can't be fetched is a column that says so.
+pub(crate) fn run(
+    workspace: &Workspace,
+    kernels: &[Kernel],
+    cpus: &[u32],
+    wanted: &[String],
+) -> anyhow::Result<Vec<Column>> {
+    let cache = workspace.target.join("vm");
+    fs::create_dir_all(&cache)?;
+    let qemu = Qemu::find(&cache)?;
+    let built = test::build_kernel_tests(workspace)?;
+    let tests = chosen(&built, wanted)?;
+    let initramfs = cache.join("initramfs");
+    make_image(workspace, &built, &cache)?
+        .write(&initramfs)
+        .context("cannot write the file system of the virtual machines")?;
+    let mut columns = Vec::new();
+    for kernel in kernels {
+        let image = kernel.image(&cache);
+        for cpus in cpus {
+            let column = match &image {
+                Ok(image) => in_machine(&qemu, *kernel, image, *cpus, &initramfs, &tests)?,
+                Err(error) => {
+                    output::result(&format!("kernel {}: NOT RUN: {error:#}", kernel.name));
+                    Column::not_run(kernel.name, *cpus, kernel.cgroup)
+                }
+            };
+            columns.push(column);
+        }
+    }
+    Ok(columns)
+}
+
+fn in_machine(
+    qemu: &Qemu,
+    kernel: Kernel,
+    image: &Path,
+    cpus: u32,
+    initramfs: &Path,
+    tests: &[String],
+) -> anyhow::Result<Column> {
+    output::result(&format!("-- kernel {} with {cpus} CPUs", kernel.name));
+    let environment = [
+        ("RTRACE_TESTS".to_owned(), tests.join(",")),
+        ("RTRACE_CGROUP".to_owned(), kernel.cgroup.to_string()),
+        ("RTRACE_EMULATED".to_owned(), "1".to_owned()),
+    ];
+    let machine = Machine {
+        kernel: image,
+        initramfs,
+        cpus,
+        environment: &environment,
+        limit: LIMIT,
+    };
+    let start = Instant::now();
+    let mut console = Console::default();
+    let has_ended = qemu.run(&machine, |line| {
+        output::result(line);
+        console.line(line);
+    })?;
+    output::result(&format!(
+        "-- kernel {} with {cpus} CPUs {} after {} s",
+        kernel.name,
+        if has_ended { "ended" } else { "was stopped" },
+        start.elapsed().as_secs()
+    ));
+    Ok(console.column(kernel.name, cpus, kernel.cgroup, tests))
+}
+
+/// The same on the kernel that runs here.
+fn here(workspace: &Workspace, wanted: &[String]) -> anyhow::Result<Column> {
+    build::rtrace(workspace)?;
+    let built = test::build_kernel_tests(workspace)?;
+    let mut column = Column::new(&release(), test::cpus(), 0);
+    for name in chosen(&built, wanted)? {
+        let program = built.program(&name).context("a test program is gone")?;
+        output::result(&format!("-- {name}"));
+        let counts = test::run_as_root(workspace, program)?;
+        column.cells.push((name, Cell::Ran(counts)));
+    }
+    Ok(column)
+}
+
+fn release() -> String {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let numbers: Vec<&str> = release.trim().splitn(3, '.').take(2).collect();
+    numbers.join(".")
+}
+
+fn chosen(built: &Built, wanted: &[String]) -> anyhow::Result<Vec<String>> {
+    let names = built.names();
+    if let Some(unknown) = wanted.iter().find(|name| !names.contains(name)) {
+        bail!(
+            "there is no test program {unknown}; there are {}",
+            names.join(", ")
+        );
+    }
+    let is_possible = |name: &String| !ONLY_HERE.iter().any(|(other, _)| name == other);
+    let is_wanted = |name: &String| wanted.is_empty() || wanted.contains(name);
+    Ok(names
+        .into_iter()
+        .filter(|name| is_wanted(name) && (is_possible(name) || !wanted.is_empty()))
+        .collect())
+}
+
+fn make_image(workspace: &Workspace, built: &Built, cache: &Path) -> anyhow::Result<Image> {
+    let mut image = Image::new();
+    for name in PROGRAMS.split_whitespace() {
+        let added = image.program(name);
+        if !IF_THERE.contains(&name) {
+            added?;
+        }
+    }
+    image.python(PYTHON)?;
+    let rtrace = workspace.rtrace();
+    image.program(&rtrace.to_string_lossy())?;
+    for name in built.names() {
+        let program = built.program(&name).context("a test program is gone")?;
+        image.program(&program.to_string_lossy())?;
+        let start = format!("#!/bin/sh\nexec '{}' \"$@\"\n", program.display());
+        image.bytes(&format!("/tests/{name}"), start.as_bytes(), 0o755);
+    }
+    image.tree(&built.victims, &[]);
+    let folder = workspace.root.join("tests");
+    image.tree(&folder, &["__pycache__"]);
+    let prepared = prepared_cases(&folder.join("cases"), cache)?;
+    image.tree(&prepared, &[]);
+    let settings = format!(
+        "export RTRACE_BIN='{}' RTRACE_TESTS_FOLDER='{}' RTRACE_PREPARED='{}'\n",
+        rtrace.display(),
+        folder.display(),
+        prepared.display()
+    );
+    image.bytes("/etc/rtrace-tests", settings.as_bytes(), 0o644);
+    let users = "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/tmp:/bin/sh\n";
+    image.bytes("/etc/passwd", users.as_bytes(), 0o644);
+    image.bytes("/etc/group", b"root:x:0:\nnogroup:x:65534:\n", 0o644);
+    image.bytes("/init", include_bytes!("init.sh"), 0o755);
+    Ok(image)
+}
+
+/// Cases in C, compiled: a virtual machine has no compiler.
+fn prepared_cases(cases: &Path, cache: &Path) -> anyhow::Result<PathBuf> {
+    let folder = cache.join("cases");
+    fs::create_dir_all(&folder)?;
+    for entry in fs::read_dir(cases)? {
+        let case = entry?.path();
+        if case.join("w.c").exists() {
+            let mut prepare = Command::new(case.join("run"));
+            process::run(prepare.arg("--prep").env("TMPDIR", &folder))?;
+        }
+    }
+    Ok(folder)
+}
+
+/// Sum over some columns; one that didn't run counts as skipped, one without an end as failed.
+pub(crate) fn sum(columns: &[Column]) -> Counts {
+    let mut sum = Counts::default();
+    for column in columns {
+        sum += column.counts();
+    }
+    sum
+}
