@@ -1,6 +1,8 @@
 //! Shared by the tests against a real kernel: runs the finished `rtrace` binary on victim programs and
 //! compares its report with what is known otherwise.
 //!
+//! * [`bpf`] asks the kernel what is loaded,
+//! * [`disk`] is a file system that can be filled or broken,
 //! * [`harness`] records a command in a fresh folder and reads the report,
 //! * [`report`] is the JSON report as typed values,
 //! * [`truth`] reads what a random tree logged about itself and compares,
@@ -8,8 +10,10 @@
 //!
 //! The tests need root, BTF and the tools named in the errors; they fail rather than skip without.
 
+pub mod bpf;
 pub mod clock;
 pub mod differences;
+pub mod disk;
 pub mod harness;
 pub mod lone_surrogates;
 pub mod report;

@@ -38,6 +38,9 @@ pub struct Report {
 pub struct Recording {
     /// By how much one counter may be wrong.
     pub rss_bound_bytes: u64,
+    /// Instructions that the verifier looked at, by BPF program.
+    #[serde(default)]
+    pub verified_instructions: BTreeMap<String, u64>,
 }
 
 /// Totals over the tree.

@@ -3,14 +3,14 @@
 use std::{
     collections::BTreeSet,
     ffi::OsString,
-    fs,
     io::{BufRead, BufReader, Write},
     path::Path,
-    process::{Child, Command, Stdio},
+    process::{Child, Stdio},
 };
 
 use anyhow::{Context, ensure};
 use rtrace_tests::{
+    bpf::{loaded_programs, programs_of},
     harness::{self, Recorder, eventually},
     victims::victim,
 };
@@ -35,33 +35,6 @@ fn started(trace: &Path, children: &str) -> anyhow::Result<Child> {
     Ok(rtrace)
 }
 
-/// Numbers of the BPF programs that a process holds.
-fn programs_of(pid: u32) -> anyhow::Result<BTreeSet<u64>> {
-    let mut programs = BTreeSet::new();
-    for entry in fs::read_dir(format!("/proc/{pid}/fdinfo"))? {
-        // A descriptor may be closed while we look.
-        let Ok(text) = fs::read_to_string(entry?.path()) else {
-            continue;
-        };
-        let number = text.lines().find_map(|line| line.strip_prefix("prog_id:"));
-        programs.extend(number.and_then(|number| number.trim().parse::<u64>().ok()));
-    }
-    Ok(programs)
-}
-
-/// Numbers of all BPF programs that are loaded.
-fn loaded_programs() -> anyhow::Result<BTreeSet<u64>> {
-    let output = Command::new("bpftool")
-        .args(["-j", "prog", "list"])
-        .output();
-    let output = output.context("bpftool is needed: apt-get install bpftool")?;
-    let programs: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout)?;
-    Ok(programs
-        .iter()
-        .filter_map(|program| program["id"].as_u64())
-        .collect())
-}
-
 #[test]
 fn no_program_stays_loaded() -> anyhow::Result<()> {
     let _alone = harness::alone()?;
@@ -73,20 +46,6 @@ fn no_program_stays_loaded() -> anyhow::Result<()> {
     drop(rtrace.stdin.take());
     assert!(rtrace.wait()?.success());
     // The kernel frees them a little later.
-    eventually("the programs are gone", || {
-        Ok(programs.is_disjoint(&loaded_programs()?))
-    })
-}
-
-#[test]
-fn no_program_of_a_killed_recorder_stays_loaded() -> anyhow::Result<()> {
-    let _alone = harness::alone()?;
-    let folder = tempfile::tempdir()?;
-    let mut rtrace = started(&folder.path().join("t.parquet"), "1")?;
-    let programs = programs_of(rtrace.id())?;
-    assert!(!programs.is_empty(), "a recorder holds its programs");
-    rtrace.kill()?;
-    rtrace.wait()?;
     eventually("the programs are gone", || {
         Ok(programs.is_disjoint(&loaded_programs()?))
     })

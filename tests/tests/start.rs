@@ -83,6 +83,22 @@ fn the_command_starts_as_if_rtrace_were_not_there() -> anyhow::Result<()> {
     Ok(())
 }
 
+#[test]
+fn signals_that_are_ignored_stay_so() -> anyhow::Result<()> {
+    let _alone = harness::alone()?;
+    let ignoring = ["/usr/bin/env", "--ignore-signal=HUP,INT,QUIT,TERM,PIPE"];
+    let look = ["/bin/grep", "^SigIgn", "/proc/self/status"];
+    let direct = Command::new(ignoring[0])
+        .arg(ignoring[1])
+        .args(look)
+        .output()?;
+    let recorded = Recorder::new().under(&ignoring).record(&look)?;
+    assert!(direct.stdout.starts_with(b"SigIgn:"));
+    assert_eq!(recorded.stdout, String::from_utf8(direct.stdout)?);
+    assert_eq!(recorded.status.code(), Some(0));
+    Ok(())
+}
+
 /// Variables by name; `_` is set by whoever calls.
 fn variables(text: &str) -> BTreeMap<&str, &str> {
     let pairs = text.lines().filter_map(|line| line.split_once('='));

@@ -1,6 +1,7 @@
 /* actor WHAT [NUMBER]: does one thing with processes or threads whose outcome is known beforehand. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -12,6 +13,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 extern char **environ;
@@ -233,6 +235,23 @@ static int wait_for_input(int number) {
     return 0;
 }
 
+/* A child every 2 ms until the end of standard input, after each its pid and the time, ns since boot; ends with NUMBER. */
+static int pulse(int number) {
+    struct pollfd input = {.fd = 0, .events = POLLIN};
+    do {
+        struct timespec now;
+        pid_t pid = fork();
+        if (pid < 0) fail("fork");
+        if (pid == 0) _exit(7);
+        if (waitpid(pid, NULL, 0) != pid) fail("waitpid");
+        clock_gettime(CLOCK_BOOTTIME, &now);
+        printf("%d %lld\n", (int)pid, now.tv_sec * 1000000000LL + now.tv_nsec);
+        fflush(stdout);
+    } while (poll(&input, 1, 2) == 0);
+    puts("done");
+    return number;
+}
+
 static int vfork_child(int number) { return sharing(number, CLONE_VFORK); }
 static int clone_vm_child(int number) { return sharing(number, 0); }
 
@@ -253,7 +272,8 @@ static const struct {
             {"same_pid", same_pid},
             {"memory", memory},
             {"reserve", reserve},
-            {"wait_for_input", wait_for_input}};
+            {"wait_for_input", wait_for_input},
+            {"pulse", pulse}};
 
 int main(int argc, char **argv) {
     for (size_t i = 0; argc > 1 && i < sizeof ACTS / sizeof *ACTS; i++)

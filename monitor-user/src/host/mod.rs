@@ -2,4 +2,5 @@
 
 pub mod btf;
 pub mod facts;
+pub mod sigpipe;
 pub mod user;

@@ -25,7 +25,10 @@ use nix::{
 use thiserror::Error;
 
 use super::RecordError;
-use crate::host::user::{Invoker, entry};
+use crate::host::{
+    sigpipe,
+    user::{Invoker, entry},
+};
 
 /// What the child reports to have failed.
 const IDENTITY: u8 = 1;
@@ -221,8 +224,10 @@ impl Plan<'_> {
         }
         // SAFETY: system calls with pointers to live, NUL-terminated lists.
         unsafe {
-            // Rust's start-up ignores it; a command expects the default.
-            libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+            // Rust's start-up ignores it.
+            if !sigpipe::was_ignored() {
+                libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+            }
             libc::execve(self.path.as_ptr(), self.argv.as_ptr(), self.envp.as_ptr());
             if Errno::last() == Errno::ENOEXEC {
                 libc::execve(SHELL.as_ptr(), self.shell_argv.as_ptr(), self.envp.as_ptr());

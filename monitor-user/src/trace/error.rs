@@ -12,14 +12,14 @@ use super::schema::{VERSION, Version};
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum WriteError {
     /// The system refused.
-    #[error("cannot {action} {}: {source}", path.display())]
+    #[error("cannot {action} {}: {reason}", path.display())]
     Io {
         /// What was tried, such as "write" or "create".
         action: &'static str,
         /// With which file.
         path: PathBuf,
-        /// What the system said.
-        source: Arc<io::Error>,
+        /// What the system said. Not called `source`: who prints causes would print it twice.
+        reason: Arc<io::Error>,
     },
     /// The path was removed, or now means another file than the one being written.
     #[error("{} was removed or replaced while it was written", path.display())]
@@ -45,11 +45,11 @@ pub enum WriteError {
 
 impl WriteError {
     /// An error of the system while doing `action` with `path`.
-    pub(super) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
+    pub(super) fn io(action: &'static str, path: &Path, reason: io::Error) -> Self {
         Self::Io {
             action,
             path: path.to_owned(),
-            source: Arc::new(source),
+            reason: Arc::new(reason),
         }
     }
 
@@ -75,7 +75,7 @@ impl WriteError {
     /// The kind of the system's error; `None` if the system isn't the cause.
     pub fn io_kind(&self) -> Option<io::ErrorKind> {
         match self {
-            Self::Io { source, .. } => Some(source.kind()),
+            Self::Io { reason, .. } => Some(reason.kind()),
             _ => None,
         }
     }
@@ -97,8 +97,8 @@ pub enum ReadError {
     #[error("permission denied")]
     Denied,
     /// Any other error of the system.
-    #[error("{0}")]
-    Io(#[source] io::Error),
+    #[error(transparent)]
+    Io(io::Error),
     /// Nothing in it.
     #[error("the file is empty")]
     Empty,

@@ -59,6 +59,8 @@ fn a_full_disk_is_named_once_and_what_was_written_stays_readable() {
             tail_path(&path).display()
         )
     );
+    let with_causes = format!("{:#}", anyhow::Error::from(failure.clone()));
+    assert_eq!(with_causes, failure.to_string(), "nothing is said twice");
     assert!(writer.failure().is_some());
     let again = writer.finish(&Recording::default()).unwrap_err();
     assert_eq!(again.to_string(), failure.to_string());

@@ -1,0 +1,44 @@
+//! What the kernel's verifier has to look at: it refuses a program above a million instructions, and how many it counts
+//! differs between kernels.
+
+use std::{env, fs};
+
+use anyhow::ensure;
+use rtrace_tests::harness;
+
+/// Most instructions of a program. Far below the verifier's own limit, so that a kernel which follows more paths loads
+/// it too.
+const MOST: u64 = 20_000;
+/// The one that copies argument lists, in a loop.
+const MOST_OF_EXEC: u64 = 120_000;
+
+#[test]
+fn every_program_is_far_from_the_limit() -> anyhow::Result<()> {
+    let _alone = harness::alone()?;
+    let report = harness::record(&["/bin/true"])?.report()?;
+    let counts = &report.recording.verified_instructions;
+    if !kernel_tells()? {
+        ensure!(counts.is_empty(), "{counts:?}");
+        return Ok(());
+    }
+    let hooks = 8 - usize::from(env::var_os("RTRACE_WITHOUT").is_some());
+    ensure!(counts.len() == hooks, "{counts:?}");
+    for (program, count) in counts {
+        let most = if program == "sched_process_exec" {
+            MOST_OF_EXEC
+        } else {
+            MOST
+        };
+        ensure!((1..=most).contains(count), "{program}: {count}");
+    }
+    Ok(())
+}
+
+/// The kernel tells since 5.16 (`verified_insns` in `kernel/bpf/syscall.c`).
+fn kernel_tells() -> anyhow::Result<bool> {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease")?;
+    let mut numbers = release.split('.').map(str::parse::<u32>);
+    let (major, minor) = (numbers.next(), numbers.next());
+    let version = major.and_then(Result::ok).zip(minor.and_then(Result::ok));
+    Ok(version.is_some_and(|version| version >= (5, 16)))
+}
