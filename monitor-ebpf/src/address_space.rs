@@ -1,9 +1,12 @@
-//! Address spaces: entered when fork or exec give them to a process, closed at `exit_mmap`.
+//! Address spaces: entered when fork or exec give them to a process, closed when they are torn down.
+//!
+//! `exit_mmap` tells the end. 5.10 doesn't have it: there an address space is over when nobody uses
+//! it and its counters have come down to nothing, or at the latest when its last user's exit is seen.
 
-use monitor_ebpf::abi::Memory;
+use monitor_ebpf::abi::{Kind, Memory, MmEndRecord};
 
 use crate::{
-    emit::{count_full, cpu, now, setting},
+    emit::{Subject, count_full, cpu, emit, now, setting},
     kernel::Mm,
     maps::{ADDRESS_SPACES, AddressSpace, ENDING},
 };
@@ -42,16 +45,57 @@ fn enter(mm: Mm) -> Option<*mut AddressSpace> {
 
 /// The number of an address space that belongs to a process from now on; 0 if it has none or there
 /// was no room for it.
+///
+/// One that `is_new` to the kernel isn't the one that was known under its address: the end of that
+/// one was missed, and is made up for here.
 #[inline(always)]
-pub(crate) fn bind(mm: Mm) -> u64 {
+pub(crate) fn bind(mm: Mm, is_new: bool) -> u64 {
     if mm.address() == 0 {
         return 0;
     }
-    let Some(space) = find(mm).or_else(|| enter(mm)) else {
+    let known = find(mm);
+    if let Some(stale) = known.filter(|_| is_new) {
+        end(stale, mm.address());
+    }
+    let Some(space) = known.filter(|_| !is_new).or_else(|| enter(mm)) else {
         return 0;
     };
     // SAFETY: a map value.
     unsafe { (*space).id }
+}
+
+/// Reports the end of an address space and forgets it: its address may be given to another one.
+#[inline(always)]
+pub(crate) fn end(space: *mut AddressSpace, address: u64) {
+    // SAFETY: a map value.
+    unsafe {
+        if (*space).flags & ENDING == 0 {
+            (*space).last = (*space).now;
+        }
+    }
+    emit::<MmEndRecord>(Kind::MM_END, now(), Subject::NONE, |record| {
+        // SAFETY: room that was just reserved, and a map value.
+        unsafe {
+            (*record).mm = (*space).id;
+            (*record).peak = (*space).peak;
+            (*record).peak_ns = (*space).peak_ns;
+            (*record).last = (*space).last;
+            (*record).peak_vm = (*space).peak_vm;
+            (*record).peak_swap = (*space).peak_swap;
+        }
+    });
+    let _gone = ADDRESS_SPACES.remove(address);
+}
+
+/// Whether the tear-down has given everything back, where no hook tells.
+#[inline(always)]
+pub(crate) fn is_over(space: *mut AddressSpace) -> bool {
+    if setting!(ends_by_counters) == 0 {
+        return false;
+    }
+    // SAFETY: a map value.
+    let (flags, now) = unsafe { ((*space).flags, (*space).now) };
+    flags & ENDING != 0 && resident(&now) + now.rss[SWAP] <= 0
 }
 
 /// A number that no other address space of this recording has: the time in 64 ns, and the CPU.

@@ -65,7 +65,7 @@ pub(crate) fn sched_process_fork(ctx: BtfTracePointContext) -> i32 {
         return 0;
     };
     let child_mm = child.mm();
-    let mm = bind(child_mm);
+    let mm = bind(child_mm, child_mm.address() != parent.mm().address());
     // SAFETY: map values.
     let (clone_flags, old_mm) = unsafe {
         (*process).mm = mm;

@@ -4,7 +4,8 @@ use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
 use monitor_ebpf::abi::{ExitRecord, Kind, ReapedRecord, TrackedProcess};
 
 use crate::{
-    emit::{emit, now},
+    address_space,
+    emit::{emit, now, setting},
     filter,
     kernel::{Task, is_group_dead},
 };
@@ -37,6 +38,7 @@ pub(crate) fn sched_process_exit(ctx: BtfTracePointContext) -> i32 {
         Kind::THREAD_EXIT
     };
     let parent = leader.parent();
+    end_given_up(task);
     let subject = filter::subject(process, pid, task.tid());
     emit::<ExitRecord>(kind, now(), subject, |record| {
         // SAFETY: room that was just reserved.
@@ -54,6 +56,21 @@ pub(crate) fn sched_process_exit(ctx: BtfTracePointContext) -> i32 {
         unsafe { (*process).flags |= TrackedProcess::DEAD };
     }
     0
+}
+
+/// Where no hook tells the end of an address space: the thread has given its own up before this
+/// hook, and if it was the last user, all is torn down by now.
+#[inline(always)]
+fn end_given_up(task: Task) {
+    if setting!(ends_by_counters) == 0 {
+        return;
+    }
+    let mm = task.active_mm();
+    if let Some(space) = address_space::find(mm)
+        && mm.is_ending()
+    {
+        address_space::end(space, mm.address());
+    }
 }
 
 /// A task is freed, some time after it was reaped, in any context: only the task itself can be

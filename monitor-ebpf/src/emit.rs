@@ -4,7 +4,7 @@ use aya_ebpf::{
     helpers::generated::{bpf_get_smp_processor_id, bpf_ktime_get_boot_ns, bpf_ringbuf_output},
     maps::{PerCpuArray, ring_buf::RingBufEntry},
 };
-use monitor_ebpf::abi::{Header, Kind};
+use monitor_ebpf::abi::{Header, Kind, Priority};
 
 use crate::maps::{EVENTS, FULL, LOST};
 
@@ -76,8 +76,6 @@ pub(crate) fn fill_header(
 
 /// Writes one record in place: `fill` sets everything behind the header. Whether there was room.
 ///
-/// Records of memory are refused when the buffer is mostly full, so that births and deaths, which
-/// are few and can't be replaced by a later record, find room.
 #[inline(always)]
 pub(crate) fn emit<T: 'static>(
     kind: u16,
@@ -86,7 +84,7 @@ pub(crate) fn emit<T: 'static>(
     fill: impl FnOnce(*mut T),
 ) -> bool {
     let before = EVENTS.query(BPF_RB_AVAIL_DATA);
-    if kind == Kind::MEMORY && before > setting!(memory_limit_bytes) {
+    if is_refused(kind, before) {
         count(&LOST, u32::from(kind));
         return false;
     }
@@ -101,16 +99,31 @@ pub(crate) fn emit<T: 'static>(
     true
 }
 
-/// Copies a record of `size` bytes out of a map value.
+/// Whether what is left of the buffer is kept for records that matter more.
 #[inline(always)]
-pub(crate) fn output(kind: u16, record: *const u8, size: u32) {
-    let before = EVENTS.query(BPF_RB_AVAIL_DATA);
-    copy_out(kind, record, size, wakeup(before, u64::from(size)));
+fn is_refused(kind: u16, used: u64) -> bool {
+    match Kind::priority(kind) {
+        Priority::Memory => used > setting!(memory_limit_bytes),
+        Priority::Detail => used > setting!(detail_limit_bytes),
+        Priority::Lifecycle => false,
+    }
 }
 
-/// The same without a look at the fill mark, for loops; whether there was room.
+/// Copies a record of `size` bytes out of a map value; whether there was room. A loss counts as one
+/// of the kind `lost_as`: that of what is lost for good.
 #[inline(always)]
-pub(crate) fn output_quietly(kind: u16, record: *const u8, size: u32) -> bool {
+pub(crate) fn output(lost_as: u16, record: *const u8, size: u32) -> bool {
+    let before = EVENTS.query(BPF_RB_AVAIL_DATA);
+    copy_out(lost_as, record, size, wakeup(before, u64::from(size)))
+}
+
+/// The same for pieces of something larger: they aren't worth a wakeup, nor the last of the buffer.
+#[inline(always)]
+pub(crate) fn output_piece(kind: u16, record: *const u8, size: u32) -> bool {
+    if is_refused(kind, EVENTS.query(BPF_RB_AVAIL_DATA)) {
+        count(&LOST, u32::from(kind));
+        return false;
+    }
     copy_out(kind, record, size, BPF_RB_NO_WAKEUP)
 }
 

@@ -7,7 +7,7 @@ use monitor_ebpf::abi::{
 
 use crate::{
     address_space::bind,
-    emit::{Subject, fill_header, now, output, output_quietly},
+    emit::{Subject, fill_header, now, output, output_piece},
     filter,
     kernel::{Task, exec_filename, exec_old_tid, read_string, read_user},
     maps::SCRATCH,
@@ -40,7 +40,7 @@ pub(crate) fn sched_process_exec(ctx: BtfTracePointContext) -> i32 {
         return 0;
     };
     let space = task.mm();
-    let mm = bind(space);
+    let mm = bind(space, true);
     // SAFETY: a map value.
     let old_mm = unsafe {
         let old = (*process).mm;
@@ -80,10 +80,15 @@ pub(crate) fn sched_process_exec(ctx: BtfTracePointContext) -> i32 {
         (*record).args_total = total;
         (*record).filename_len = filename_len;
         (*record).args_len = args_len;
-        let size = size_of::<ExecRecord>() as u32 + filename_len + args_len;
+        let bare = size_of::<ExecRecord>() as u32 + filename_len;
+        let size = bare + args_len;
         fill_header(record.cast(), Kind::EXEC, size, time_ns, subject);
-        output(Kind::EXEC, record.cast(), size);
-        if args_len == FIRST_ARGS {
+        if !output(Kind::ARGS, record.cast(), size) {
+            // No room for the arguments: that the program changed matters more than with what.
+            (*record).args_len = 0;
+            fill_header(record.cast(), Kind::EXEC, bare, time_ns, subject);
+            output(Kind::EXEC, record.cast(), bare);
+        } else if args_len == FIRST_ARGS {
             more_arguments(scratch, start, total, time_ns, subject);
         }
     }
@@ -166,6 +171,6 @@ unsafe fn send_piece(
         (*record).args_len = size;
         let length = size_of::<ArgsRecord>() as u32 + size;
         fill_header(record.cast(), Kind::ARGS, length, time_ns, subject);
-        output_quietly(Kind::ARGS, record.cast(), length)
+        output_piece(Kind::ARGS, record.cast(), length)
     }
 }

@@ -130,6 +130,13 @@ impl Task {
         Mm(load!(self.0, task_mm as *const u8))
     }
 
+    /// The address space that it uses or, without one of its own, used last: after `exit_mm` still
+    /// the one it gave up, if it wasn't preempted since.
+    #[inline(always)]
+    pub(crate) fn active_mm(self) -> Mm {
+        Mm(load!(self.0, task_active_mm as *const u8))
+    }
+
     /// What the threads of its process share.
     #[inline(always)]
     pub(crate) fn signals(self) -> Signals {

@@ -19,9 +19,10 @@ static CONFIG: Config = Config {
     ring_bytes: 0,
     wake_bytes: 0,
     memory_limit_bytes: 0,
+    detail_limit_bytes: 0,
     step_pages: 0,
     cpu_bits: 0,
-    reserved: 0,
+    ends_by_counters: 0,
 };
 
 /// The frozen [`Layout`]: its fields are constants to the verifier, not to the compiler, so each

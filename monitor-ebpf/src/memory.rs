@@ -1,14 +1,14 @@
 //! `rss_stat` and `exit_mmap`: the memory of address spaces.
 
 use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
-use monitor_ebpf::abi::{Kind, MemoryRecord, MmEndRecord};
+use monitor_ebpf::abi::{Kind, MemoryRecord};
 
 use crate::{
-    address_space::{find, update},
+    address_space::{end, find, is_over, update},
     emit::{Subject, emit, now},
     filter,
     kernel::{Mm, current_mm, rss_change},
-    maps::{ADDRESS_SPACES, ENDING},
+    maps::ENDING,
 };
 
 /// A resident-set counter changed.
@@ -24,7 +24,12 @@ pub(crate) fn rss_stat(ctx: BtfTracePointContext) -> i32 {
         return 0;
     };
     let (member, value) = rss_change(&ctx, mm);
-    if !update(space, mm, member, value) {
+    let is_due = update(space, mm, member, value);
+    if is_over(space) {
+        end(space, mm.address());
+        return 0;
+    }
+    if !is_due {
         return 0;
     }
     // SAFETY: a map value.
@@ -66,22 +71,11 @@ pub(crate) fn exit_mmap(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: a map value.
     unsafe {
         if (*space).flags & ENDING == 0 {
+            (*space).flags |= ENDING;
             (*space).last = (*space).now;
         }
         (*space).last.total_vm = mm.total_vm();
     }
-    emit::<MmEndRecord>(Kind::MM_END, now(), Subject::NONE, |record| {
-        // SAFETY: room that was just reserved, and a map value.
-        unsafe {
-            (*record).mm = (*space).id;
-            (*record).peak = (*space).peak;
-            (*record).peak_ns = (*space).peak_ns;
-            (*record).last = (*space).last;
-            (*record).peak_vm = (*space).peak_vm;
-            (*record).peak_swap = (*space).peak_swap;
-        }
-    });
-    // The address may be given to another address space from here on.
-    let _gone = ADDRESS_SPACES.remove(mm.address());
+    end(space, mm.address());
     0
 }

@@ -26,6 +26,8 @@ pub struct Layout {
     pub task_real_parent: Offset,
     /// `task_struct.mm`.
     pub task_mm: Offset,
+    /// `task_struct.active_mm`.
+    pub task_active_mm: Offset,
     /// `task_struct.signal`.
     pub task_signal: Offset,
     /// `task_struct.exit_code`.
@@ -75,6 +77,7 @@ impl Layout {
         task_group_leader: u32::MAX,
         task_real_parent: u32::MAX,
         task_mm: u32::MAX,
+        task_active_mm: u32::MAX,
         task_signal: u32::MAX,
         task_exit_code: u32::MAX,
         task_exit_signal: u32::MAX,
@@ -107,17 +110,19 @@ pub struct Config {
     pub ring_bytes: u64,
     /// Fill at which the reader is woken, bytes.
     pub wake_bytes: u64,
-    /// Fill above which memory records are dropped, so that lifecycle records find room, bytes.
+    /// Fill above which memory records are dropped, so that all others find room, bytes.
     pub memory_limit_bytes: u64,
+    /// Fill above which all are dropped but births, images and deaths of processes, bytes.
+    pub detail_limit_bytes: u64,
     /// A memory record is due when a kind has moved by this many pages.
     pub step_pages: u64,
     /// Bits that hold a CPU number.
     pub cpu_bits: u32,
-    /// Zero.
-    pub reserved: u32,
+    /// 1: this kernel has no tracepoint `exit_mmap`, so the end of an address space is told by its counters.
+    pub ends_by_counters: u32,
 }
 
 const _: () = {
-    assert!(core::mem::size_of::<Layout>() == 25 * 4);
-    assert!(core::mem::size_of::<Config>() == 48);
+    assert!(core::mem::size_of::<Layout>() == 26 * 4);
+    assert!(core::mem::size_of::<Config>() == 56);
 };

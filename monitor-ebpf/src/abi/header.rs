@@ -31,6 +31,18 @@ impl Kind {
     pub const MEMORY: u16 = 8;
     /// [`super::MmEndRecord`]: an address space was torn down.
     pub const MM_END: u16 = 9;
+    /// Which records are dropped first when the buffer fills.
+    ///
+    /// A memory record is replaced by the next one. Without a fork, an exec or an exit the tree is
+    /// wrong, so the rest of the buffer is theirs alone.
+    pub const fn priority(kind: u16) -> Priority {
+        match kind {
+            Self::FORK | Self::EXEC | Self::EXIT => Priority::Lifecycle,
+            Self::MEMORY => Priority::Memory,
+            _ => Priority::Detail,
+        }
+    }
+
     /// Number of kinds.
     pub const COUNT: u16 = 10;
 
@@ -47,6 +59,17 @@ impl Kind {
         "memory",
         "mm_end",
     ];
+}
+
+/// What a record is worth when the buffer fills, the least first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Priority {
+    /// The next record of the kind makes up for it.
+    Memory,
+    /// It adds to what others say.
+    Detail,
+    /// The tree rests on it.
+    Lifecycle,
 }
 
 /// Start of every record. 32 bytes.
@@ -72,3 +95,21 @@ pub struct Header {
 }
 
 assert_layout!(Header, 32, { time_ns: 0, start_ns: 8, pid: 16, tid: 20, kind: 24, cpu: 26, len: 28 });
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_goes_first_and_what_the_tree_rests_on_last() {
+        let is = |priority, kinds: &[u16]| {
+            (0..Kind::COUNT).all(|kind| (Kind::priority(kind) == priority) == kinds.contains(&kind))
+        };
+        assert!(is(Priority::Memory, &[Kind::MEMORY]));
+        assert!(is(
+            Priority::Lifecycle,
+            &[Kind::FORK, Kind::EXEC, Kind::EXIT]
+        ));
+        assert!(Priority::Memory < Priority::Detail && Priority::Detail < Priority::Lifecycle);
+    }
+}

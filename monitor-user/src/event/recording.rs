@@ -46,19 +46,27 @@ pub struct Recording {
     pub resolution_bytes: u64,
     /// RSS of each kind may be off by this many bytes (counters batched per CPU or per thread).
     pub rss_bound_bytes: u64,
+    /// Whether that is for each thread of a process (before 6.2).
+    pub rss_bound_per_thread: bool,
     /// Size of the ring buffer, bytes.
     pub buffer_bytes: u64,
     /// End: rows written, by kind.
     pub events: BTreeMap<String, u64>,
     /// End: records lost in the kernel, by kind of record.
     pub lost: BTreeMap<String, u64>,
+    /// End: the same records, by the CPU that lost them.
+    pub lost_by_cpu: BTreeMap<u32, u64>,
     /// End: runs of BPF programs that the kernel skipped, by program.
     pub recursion_misses: BTreeMap<String, u64>,
     /// End: entries that found no room in a kernel-side map, by map.
     pub full_maps: BTreeMap<String, u64>,
     /// End: events that came too late to be put in order.
     pub late_events: u64,
-    /// Hooks that this kernel doesn't have, or that were switched off.
+    /// Instructions that the kernel's verifier looked at, by BPF program; empty before 5.16.
+    pub verified_instructions: BTreeMap<String, u64>,
+    /// Hooks that this kernel doesn't have, and what is told from other events instead.
+    pub stand_ins: BTreeMap<String, String>,
+    /// Hooks that were switched off.
     pub missing_hooks: Vec<String>,
     /// Set by readers: the recorder didn't end the file itself.
     #[serde(skip)]

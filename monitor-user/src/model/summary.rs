@@ -34,6 +34,7 @@ pub struct Summary {
     peak_is_now: bool,
     peak_vms: u64,
     max_spaces: u64,
+    max_threads: u32,
     live: u64,
     max_live: u64,
     created: u64,
@@ -105,11 +106,16 @@ impl Summary {
         match (&event.what, subject) {
             (What::Fork(fork), Some(key)) => self.fork(event.time_ns, key, fork),
             (What::Exec(exec), Some(key)) => self.exec(event.time_ns, key, exec),
-            (What::Thread(_), Some(key)) => {
+            (What::Thread(thread), Some(key)) => {
                 self.process(key);
                 self.threads += 1;
+                self.max_threads = self.max_threads.max(thread.threads);
             }
-            (What::Rename(_) | What::ThreadExit(_), Some(key)) => {
+            (What::ThreadExit(exit), Some(key)) => {
+                self.process(key);
+                self.max_threads = self.max_threads.max(exit.threads.saturating_add(1));
+            }
+            (What::Rename(_), Some(key)) => {
                 self.process(key);
             }
             (What::Exit(exit), Some(key)) => self.exit(event.time_ns, key, *exit),
@@ -192,6 +198,11 @@ impl Summary {
     /// Most address spaces at once.
     pub fn max_spaces(&self) -> u64 {
         self.max_spaces
+    }
+
+    /// Most threads of one process at once, as far as events of threads tell; at least 1.
+    pub fn max_threads(&self) -> u32 {
+        self.max_threads.max(1)
     }
 
     /// Start and end of the first process, which is the command; the end is `None` before it came.

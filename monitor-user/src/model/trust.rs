@@ -1,6 +1,9 @@
 //! What was lost, in plain sentences.
 
-use crate::model::{build::Context, tree::Trust};
+use crate::{
+    event::Recording,
+    model::{build::Context, tree::Trust},
+};
 
 /// Things that don't fit together unless an event was lost.
 #[derive(Clone, Copy, Debug, Default)]
@@ -19,6 +22,8 @@ pub(super) struct Gaps {
     pub(super) mm_ends: u64,
     /// Processes whose threads can't be counted.
     pub(super) threads: u64,
+    /// Argument lists of which the end wasn't kept.
+    pub(super) cut_arguments: u64,
 }
 
 /// Puts losses and gaps into words.
@@ -40,9 +45,10 @@ pub(super) fn trust(context: &Context<'_>, gaps: &Gaps, events: u64) -> Trust {
     let kinds: Vec<String> = kinds.map(|(kind, n)| format!("{n} of {kind}")).collect();
     if lost > 0 {
         notes.push(format!(
-            "{lost} {} lost on the way from the kernel: {}.",
+            "{lost} {} lost on the way from the kernel: {}{}.",
             was(lost, "record", "records"),
-            kinds.join(", ")
+            kinds.join(", "),
+            on_cpus(recording)
         ));
     }
     for (program, n) in recording.recursion_misses.iter().filter(|(_, n)| **n > 0) {
@@ -79,6 +85,9 @@ pub(super) fn trust(context: &Context<'_>, gaps: &Gaps, events: u64) -> Trust {
             recording.missing_hooks.join(", ")
         ));
     }
+    for (hook, stand_in) in &recording.stand_ins {
+        notes.push(format!("This kernel has no hook {hook}: {stand_in}."));
+    }
     notes.extend(gap_notes(gaps));
     let fits = gaps.forks + gaps.execs + gaps.ends + gaps.mm_ends + gaps.threads == 0;
     Trust {
@@ -90,6 +99,16 @@ pub(super) fn trust(context: &Context<'_>, gaps: &Gaps, events: u64) -> Trust {
             && fits,
         notes,
     }
+}
+
+/// Where records were lost, if more than one CPU could have lost them.
+fn on_cpus(recording: &Recording) -> String {
+    if recording.cpus < 2 || recording.lost_by_cpu.is_empty() {
+        return String::new();
+    }
+    let each = recording.lost_by_cpu.iter();
+    let each: Vec<String> = each.map(|(cpu, n)| format!("{n} on CPU {cpu}")).collect();
+    format!(" ({})", each.join(", "))
 }
 
 fn was(n: u64, one: &str, many: &str) -> String {
@@ -141,6 +160,11 @@ fn gap_notes(gaps: &Gaps) -> Vec<String> {
         gaps.threads,
         "process has an unknown number of threads, since records of threads were lost.",
         "processes have an unknown number of threads, since records of threads were lost.",
+    );
+    note(
+        gaps.cut_arguments,
+        "argument list was not kept to its end: its image says how long it was.",
+        "argument lists were not kept to their end: their images say how long they were.",
     );
     notes
 }

@@ -1,7 +1,7 @@
 //! The collector: empties the ring buffer, orders events, hands them to the sinks.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::VecDeque,
     ffi::OsString,
     os::fd::{AsRawFd, RawFd},
     sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel},
@@ -37,8 +37,9 @@ use crate::{
 
 /// How often the buffer is emptied without being asked to.
 const DRAIN_EVERY: Duration = Duration::from_millis(50);
-/// How often losses are looked at and sinks may put things in safety.
-const TICK_EVERY: Duration = Duration::from_millis(500);
+/// How often losses are looked at and sinks may put things in safety. With the time that events are
+/// held and the time to write them, a kill costs less than a second.
+const TICK_EVERY: Duration = Duration::from_millis(400);
 /// How long descendants that outlive the command are waited for: helpers leave within 80 ms.
 const LINGER: Duration = Duration::from_millis(300);
 /// How long the kernel may take to free the last process (an RCU grace period).
@@ -70,7 +71,7 @@ pub struct Options {
 pub trait Sink: Send {
     /// Takes a batch in order of time.
     fn events(&mut self, events: &[Event]);
-    /// Called about twice a second, with what is known of the recording so far.
+    /// Called more than twice a second, with what is known of the recording so far.
     fn tick(&mut self, recording: &Recording);
 }
 
@@ -123,7 +124,10 @@ pub fn record<S: Sink + 'static>(
     loaded.track_root(child.pid.as_raw().unsigned_abs())?;
     let mut recording = facts::recording(words, &environment);
     recording.resolution_bytes = options.step_bytes;
-    recording.rss_bound_bytes = loaded.rss_bound_bytes;
+    recording.rss_bound_bytes = loaded.rss_bound.bytes;
+    recording.rss_bound_per_thread = loaded.rss_bound.is_per_thread;
+    recording.verified_instructions = loaded.verified_instructions();
+    recording.stand_ins.clone_from(&loaded.stand_ins);
     recording.buffer_bytes = u64::from(buffer_bytes);
     recording.missing_hooks.clone_from(&loaded.missing);
     recording.root_pid = child.pid.as_raw().unsigned_abs();
@@ -392,10 +396,10 @@ impl Collector {
 
     /// What only the loaded programs and maps know. Once they are detached, they don't any more.
     fn read_counters(&mut self) {
-        let misses = self.loaded.recursion_misses();
+        let mut misses = self.loaded.recursion_misses();
         if !misses.is_empty() {
-            let counted = misses.into_iter().filter(|(_, count)| *count > 0);
-            self.recording.recursion_misses = counted.collect::<BTreeMap<_, _>>();
+            misses.retain(|_, count| *count > 0);
+            self.recording.recursion_misses = misses;
         }
         self.recording.full_maps = full_tables(&self.loaded);
     }
@@ -403,6 +407,7 @@ impl Collector {
     fn look_at_losses(&mut self) {
         if let Some(loss) = self.losses.look(&self.loaded) {
             self.recording.lost = self.losses.total();
+            self.recording.lost_by_cpu = self.losses.by_cpu();
             self.sorter.push(Event {
                 time_ns: facts::boot_ns(),
                 cpu: 0,
@@ -414,6 +419,8 @@ impl Collector {
 
     fn tick(&mut self) {
         self.look_at_losses();
+        // A recorder that is killed has said so far what it knew.
+        self.read_counters();
         // One that finds no room isn't missed: the next comes soon.
         let _busy = self
             .to_sinks

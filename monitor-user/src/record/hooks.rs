@@ -9,45 +9,46 @@ use crate::host::btf::Btf;
 pub struct Hook {
     /// Name of tracepoint and program.
     pub name: &'static str,
-    /// Whether recording makes no sense without it.
-    pub is_required: bool,
+    /// What a recording says where the kernel doesn't have it; `None`: there can be no recording then.
+    pub stand_in: Option<&'static str>,
 }
 
 /// All hooks, in the order in which they are attached.
 pub const HOOKS: [Hook; 8] = [
     Hook {
         name: "sched_process_free",
-        is_required: true,
+        stand_in: None,
     },
     Hook {
         name: "sched_process_exit",
-        is_required: true,
+        stand_in: None,
     },
-    // Not before 6.1. Without it, an address that the kernel gives to another address space can't be
-    // told from the old one.
+    // Not before 6.1: there the counters tell the end of an address space (`Config::ends_by_counters`).
     Hook {
         name: "exit_mmap",
-        is_required: true,
+        stand_in: Some(
+            "when memory was given back is told by its counters, and how much was mapped then by their last change",
+        ),
     },
     Hook {
         name: "rss_stat",
-        is_required: true,
+        stand_in: None,
     },
     Hook {
         name: "task_rename",
-        is_required: true,
+        stand_in: None,
     },
     Hook {
         name: "sched_process_exec",
-        is_required: true,
+        stand_in: None,
     },
     Hook {
         name: "sched_process_fork",
-        is_required: true,
+        stand_in: None,
     },
     Hook {
         name: "task_newtask",
-        is_required: true,
+        stand_in: None,
     },
 ];
 
@@ -79,6 +80,7 @@ pub(super) fn layout(btf: &Btf) -> Result<Layout, String> {
         task_group_leader: member("task_struct", "group_leader")?,
         task_real_parent: member("task_struct", "real_parent")?,
         task_mm: member("task_struct", "mm")?,
+        task_active_mm: member("task_struct", "active_mm")?,
         task_signal: member("task_struct", "signal")?,
         task_exit_code: member("task_struct", "exit_code")?,
         task_exit_signal: member("task_struct", "exit_signal")?,
@@ -126,16 +128,29 @@ pub(super) fn has_per_cpu_counters(btf: &Btf) -> bool {
 ///
 /// Since 6.2 each CPU keeps up to `percpu_counter_batch` pages to itself, which is the larger of 32
 /// and twice the CPUs (`lib/percpu_counter.c`, `compute_batch_value`). Before, each thread keeps up
-/// to 64 (`mm/memory.c`, `TASK_RSS_EVENTS_THRESH`), and the number of threads isn't known yet: the
-/// bound is for one thread then.
-pub(super) fn rss_bound(btf: &Btf, cpus: u32, page_size: u64) -> u64 {
+/// to 64 (`mm/memory.c`, `TASK_RSS_EVENTS_THRESH`), so it depends on their number: the bound is for
+/// one thread then.
+pub(super) fn rss_bound(btf: &Btf, cpus: u32, page_size: u64) -> RssBound {
     let cpus = u64::from(cpus);
-    let pages = if has_per_cpu_counters(btf) {
-        cpus * 32.max(2 * cpus)
-    } else {
+    let is_per_thread = !has_per_cpu_counters(btf);
+    let pages = if is_per_thread {
         64
+    } else {
+        cpus * 32.max(2 * cpus)
     };
-    pages * page_size
+    RssBound {
+        bytes: pages * page_size,
+        is_per_thread,
+    }
+}
+
+/// How far a shared RSS counter may be from the truth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct RssBound {
+    /// For each kind.
+    pub(super) bytes: u64,
+    /// Whether that is for each thread of a process.
+    pub(super) is_per_thread: bool,
 }
 
 #[cfg(test)]
@@ -155,6 +170,7 @@ mod tests {
         task_group_leader: 2296,
         task_real_parent: 2248,
         task_mm: 2056,
+        task_active_mm: 2064,
         task_signal: 2832,
         task_exit_code: 2136,
         task_exit_signal: 2140,
@@ -183,6 +199,7 @@ mod tests {
         task_group_leader: 2480,
         task_real_parent: 2432,
         task_mm: 2272,
+        task_active_mm: 2280,
         task_signal: 3072,
         task_exit_code: 2312,
         task_exit_signal: 2316,
@@ -202,6 +219,7 @@ mod tests {
         task_group_leader: 2496,
         task_real_parent: 2448,
         task_mm: 2304,
+        task_active_mm: 2312,
         task_exit_code: 2332,
         task_exit_signal: 2336,
         task_sum_exec_runtime: 224,
@@ -224,6 +242,7 @@ mod tests {
         task_group_leader: 1328,
         task_real_parent: 1280,
         task_mm: 1136,
+        task_active_mm: 1144,
         task_signal: 1848,
         task_exit_code: 1164,
         task_exit_signal: 1168,
@@ -244,6 +263,7 @@ mod tests {
         task_group_leader: 2872,
         task_real_parent: 2824,
         task_mm: 2680,
+        task_active_mm: 2688,
         task_signal: 3448,
         task_exit_code: 2708,
         task_exit_signal: 2712,
@@ -307,15 +327,22 @@ mod tests {
 
     #[test]
     fn the_bound_of_a_counter_grows_with_cpus_where_each_keeps_pages() {
-        let bound = |version, cpus| rss_bound(&kernel(version), cpus, 4096);
-        assert_eq!(bound("6.1", 2), 64 * 4096);
-        assert_eq!(bound("6.1", 64), 64 * 4096);
+        let whole = |version, cpus| rss_bound(&kernel(version), cpus, 4096);
+        let bound = |version, cpus| whole(version, cpus).bytes;
+        for cpus in [2, 64] {
+            let for_one_thread = RssBound {
+                bytes: 64 * 4096,
+                is_per_thread: true,
+            };
+            assert_eq!(whole("6.1", cpus), for_one_thread);
+        }
+        assert!(!whole("6.12", 2).is_per_thread);
         assert_eq!(bound("6.12", 2), 256 << 10);
         // A batch is 32 pages up to 16 CPUs, then twice the CPUs.
         assert_eq!(bound("6.12", 16), 16 * 32 * 4096);
         assert_eq!(bound("6.12", 17), 17 * 34 * 4096);
         assert_eq!(bound("6.12", 64), 32 << 20);
-        assert_eq!(rss_bound(&kernel("7.2"), 2, 65536), 4 << 20);
+        assert_eq!(rss_bound(&kernel("7.2"), 2, 65536).bytes, 4 << 20);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Loads the BPF programs and attaches them.
 
-use std::{io, path::Path};
+use std::{collections::BTreeMap, io, path::Path};
 
 use aya::{
     Btf as LoaderBtf, Ebpf, EbpfLoader, include_bytes_aligned,
@@ -13,7 +13,7 @@ use monitor_ebpf::abi::{Config, TrackedProcess};
 use thiserror::Error;
 use zerocopy::{FromBytes, IntoBytes};
 
-use super::hooks::{HOOKS, layout, rss_bound};
+use super::hooks::{HOOKS, RssBound, layout, rss_bound};
 use crate::host::{
     btf::{Btf, BtfError},
     facts,
@@ -63,10 +63,12 @@ pub(super) struct LoadOptions<'a> {
 /// The attached kernel side. Dropping it detaches the programs.
 pub(super) struct Loaded {
     ebpf: Ebpf,
-    /// Hooks that aren't attached.
+    /// Hooks that were left out.
     pub(super) missing: Vec<String>,
-    /// How far an RSS counter may be from the truth, bytes.
-    pub(super) rss_bound_bytes: u64,
+    /// Hooks that the kernel doesn't have, and what is said instead.
+    pub(super) stand_ins: BTreeMap<String, String>,
+    /// How far an RSS counter may be from the truth.
+    pub(super) rss_bound: RssBound,
 }
 
 /// A map that this object always has.
@@ -86,9 +88,10 @@ impl Loaded {
             ring_bytes: ring,
             wake_bytes: ring / 2,
             memory_limit_bytes: ring - ring / 4,
+            detail_limit_bytes: ring - ring / 8,
             step_pages: (options.step_bytes / facts::page_size()).max(1),
             cpu_bits: u32::BITS - possible.saturating_sub(1).leading_zeros(),
-            reserved: 0,
+            ends_by_counters: u32::from(!btf.has_tracepoint("exit_mmap")),
         };
         let log_level = if options.debug { 5_u8 } else { 0 };
         let types =
@@ -104,25 +107,29 @@ impl Loaded {
                 not_permitted(&error).unwrap_or_else(|| LoadError::Object(chain(&error)))
             })?;
         let mut missing = Vec::new();
+        let mut stand_ins = BTreeMap::new();
         for hook in HOOKS {
             let is_there = btf.has_tracepoint(hook.name);
-            if !is_there && hook.is_required {
-                return Err(LoadError::Unsupported(format!(
-                    "it has no tracepoint {}",
-                    hook.name
-                )));
+            if !is_there {
+                let Some(stand_in) = hook.stand_in else {
+                    let reason = format!("it has no tracepoint {}", hook.name);
+                    return Err(LoadError::Unsupported(reason));
+                };
+                stand_ins.insert(hook.name.to_owned(), stand_in.to_owned());
+                continue;
             }
-            if !is_there || options.without.iter().any(|name| name == hook.name) {
+            if options.without.iter().any(|name| name == hook.name) {
                 missing.push(hook.name.to_owned());
                 continue;
             }
             attach(&mut ebpf, hook.name, &types)?;
         }
-        let rss_bound_bytes = rss_bound(&btf, cpus, facts::page_size());
+        let rss_bound = rss_bound(&btf, cpus, facts::page_size());
         Ok(Self {
             ebpf,
             missing,
-            rss_bound_bytes,
+            stand_ins,
+            rss_bound,
         })
     }
 
@@ -185,8 +192,8 @@ impl Loaded {
             .collect()
     }
 
-    /// A per-CPU counter array, summed over the CPUs.
-    pub(super) fn counters(&self, map: &str) -> Vec<u64> {
+    /// A per-CPU counter array: by index, then by CPU.
+    pub(super) fn counters(&self, map: &str) -> Vec<Vec<u64>> {
         let Some(Ok(counters)) = self.ebpf.map(map).map(PerCpuArray::<_, u64>::try_from) else {
             return Vec::new();
         };
@@ -194,20 +201,29 @@ impl Loaded {
             .map(|index| {
                 counters
                     .get(&index, 0)
-                    .map_or(0, |values| values.iter().sum())
+                    .map_or_else(|_| Vec::new(), |values| values.to_vec())
             })
             .collect()
     }
 
-    /// Runs that the kernel skipped since the program was running on that CPU already, by program.
-    /// Read from the descriptors' `/proc` entries, which needs no privilege; kernels before 5.12
-    /// don't tell.
-    pub(super) fn recursion_misses(&self) -> Vec<(String, u64)> {
+    /// Runs that the kernel skipped since the program was running on that CPU already, by program;
+    /// kernels before 5.12 don't tell.
+    pub(super) fn recursion_misses(&self) -> BTreeMap<String, u64> {
+        self.told("recursion_misses:")
+    }
+
+    /// Instructions that the verifier looked at, by program; kernels before 5.16 don't tell.
+    pub(super) fn verified_instructions(&self) -> BTreeMap<String, u64> {
+        self.told("verified_insns:")
+    }
+
+    /// A number of each program, from its descriptor's `/proc` entry, which needs no privilege.
+    fn told(&self, field: &str) -> BTreeMap<String, u64> {
         use std::os::fd::{AsFd, AsRawFd};
-        let count = |fd: i32| {
+        let number = |fd: i32| {
             let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{fd}")).ok()?;
             text.lines()
-                .find_map(|line| line.strip_prefix("recursion_misses:"))?
+                .find_map(|line| line.strip_prefix(field))?
                 .trim()
                 .parse()
                 .ok()
@@ -215,10 +231,8 @@ impl Loaded {
         self.ebpf
             .programs()
             .filter_map(|(name, program)| {
-                Some((
-                    name.to_owned(),
-                    count(program.fd().ok()?.as_fd().as_raw_fd())?,
-                ))
+                let fd = program.fd().ok()?.as_fd().as_raw_fd();
+                Some((name.to_owned(), number(fd)?))
             })
             .collect()
     }

@@ -37,7 +37,7 @@ fn memory(summary: &Summary, recording: &Recording) -> String {
     let Some(peak) = summary.peak() else {
         return "memory:    not known, no event of memory came".to_owned();
     };
-    let bound = sum_bound(recording, summary.max_spaces());
+    let bound = sum_bound(recording, summary.max_spaces(), summary.max_threads());
     let sum = words::bounded(peak.rss, bound);
     // The name comes last: it is what may be cut.
     let top = peak.top.as_ref().map(|top| {

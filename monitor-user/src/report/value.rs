@@ -72,8 +72,24 @@ pub struct RecordingReport {
     pub resolution_bytes: u64,
     /// RSS of each kind may be off by this much.
     pub rss_bound_bytes: u64,
-    /// Hooks that this kernel doesn't have, or that were off.
+    /// Whether that is for each thread of a process.
+    pub rss_bound_per_thread: bool,
+    /// Hooks that were off.
     pub missing_hooks: Vec<String>,
+    /// Hooks that this kernel doesn't have, and what is told from other events instead.
+    pub stand_ins: BTreeMap<String, String>,
+    /// Records lost in the kernel, by kind.
+    pub lost: BTreeMap<String, u64>,
+    /// The same, by CPU.
+    pub lost_by_cpu: BTreeMap<u32, u64>,
+    /// Runs of BPF programs that the kernel skipped, by program.
+    pub recursion_misses: BTreeMap<String, u64>,
+    /// Entries that found no room in a kernel-side map, by map.
+    pub full_maps: BTreeMap<String, u64>,
+    /// Events that came too late to be put in order.
+    pub late_events: u64,
+    /// Instructions that the kernel's verifier looked at, by BPF program.
+    pub verified_instructions: BTreeMap<String, u64>,
     /// The recorder didn't end the file itself.
     pub cut_short: bool,
 }
@@ -267,12 +283,21 @@ impl Report {
     }
 }
 
+/// How far one RSS counter of a process may be from the truth, bytes.
+fn counter_bound(recording: &Recording, threads: u32) -> u64 {
+    if recording.rss_bound_per_thread {
+        recording
+            .rss_bound_bytes
+            .saturating_mul(threads.max(1).into())
+    } else {
+        recording.rss_bound_bytes
+    }
+}
+
 /// How far a sum of RSS over some address spaces may be from the truth, bytes: each counter by its
-/// own error, and by what may change before a row is due.
-pub(super) fn sum_bound(recording: &Recording, spaces: u64) -> u64 {
-    let each = recording
-        .rss_bound_bytes
-        .saturating_add(recording.resolution_bytes);
+/// own error, with the most threads that a process had, and by what may change before a row is due.
+pub(super) fn sum_bound(recording: &Recording, spaces: u64, threads: u32) -> u64 {
+    let each = counter_bound(recording, threads).saturating_add(recording.resolution_bytes);
     each.saturating_mul(KINDS).saturating_mul(spaces)
 }
 
@@ -292,7 +317,15 @@ fn facts(recording: &Recording, status: Option<u32>) -> RecordingReport {
         exit: status.map(ExitReport::from_status),
         resolution_bytes: recording.resolution_bytes,
         rss_bound_bytes: recording.rss_bound_bytes,
+        rss_bound_per_thread: recording.rss_bound_per_thread,
         missing_hooks: recording.missing_hooks.clone(),
+        stand_ins: recording.stand_ins.clone(),
+        lost: recording.lost.clone(),
+        lost_by_cpu: recording.lost_by_cpu.clone(),
+        recursion_misses: recording.recursion_misses.clone(),
+        full_maps: recording.full_maps.clone(),
+        late_events: recording.late_events,
+        verified_instructions: recording.verified_instructions.clone(),
         cut_short: recording.cut_short,
     }
 }
@@ -301,7 +334,11 @@ fn tree_report(tree: &Tree, recording: &Recording, id: &impl Fn(ProcessKey) -> I
     let peak = tree.summary.peak();
     let top = peak.as_ref().and_then(|p| p.top.clone());
     // The true peak may have been at another moment, with as many address spaces as there ever were.
-    let bound = sum_bound(recording, tree.totals.max_spaces);
+    let bound = sum_bound(
+        recording,
+        tree.totals.max_spaces,
+        tree.summary.max_threads(),
+    );
     TreeReport {
         processes: tree.totals.processes,
         threads_created: tree.totals.threads_created,
@@ -347,7 +384,11 @@ fn process(p: &Process, recording: &Recording, id: &impl Fn(ProcessKey) -> Id) -
         }),
         clone_flags: created.flags.map(clone_flag_names),
         comm: p.comm.clone().map(ByteText),
-        images: p.images.iter().map(|i| image(i, recording, id)).collect(),
+        images: p
+            .images
+            .iter()
+            .map(|i| image(i, recording, p.threads_max.unwrap_or(1), id))
+            .collect(),
         threads_created: p.threads_created,
         threads_max: p.threads_max,
         cpu_ns: p.cpu_ns,
@@ -358,14 +399,19 @@ fn process(p: &Process, recording: &Recording, id: &impl Fn(ProcessKey) -> Id) -
     }
 }
 
-fn image(image: &Image, recording: &Recording, id: &impl Fn(ProcessKey) -> Id) -> ImageReport {
+fn image(
+    image: &Image,
+    recording: &Recording,
+    threads: u32,
+    id: &impl Fn(ProcessKey) -> Id,
+) -> ImageReport {
     let memory = image.memory;
-    let counters = recording.rss_bound_bytes.saturating_mul(KINDS);
+    let counters = counter_bound(recording, threads).saturating_mul(KINDS);
     let bound = |kept| {
         if kept {
             counters
         } else {
-            sum_bound(recording, 1)
+            sum_bound(recording, 1, threads)
         }
     };
     let argv = image.argv.as_ref();

@@ -10,7 +10,7 @@ use crate::{
     model::{
         draft::Draft,
         fold::State,
-        tree::{Created, CreatedBy, CreatorFrom, Ending, Process, Totals, Tree},
+        tree::{Created, CreatedBy, CreatorFrom, Ending, How, Process, Totals, Tree},
         trust::{self, Gaps},
     },
     units::ProcessKey,
@@ -51,6 +51,7 @@ pub(super) fn tree(mut state: State, recording: &Recording) -> Tree {
     life::survivors(&mut processes, &context);
     images::owners(&mut processes, &state);
     gaps.mm_ends = images::unclosed(&processes, &state, &context);
+    gaps.cut_arguments = cut_arguments(&processes);
     let trust = trust::trust(&context, &gaps, state.events);
     let totals = totals(&processes, &state, context.root);
     Tree {
@@ -177,6 +178,12 @@ fn created(draft: &Draft, state: &State, is_root: bool) -> Created {
         creator_tid: fork.creator_tid,
         creator_threads: fork.creator_threads,
     }
+}
+
+fn cut_arguments(processes: &[Process]) -> u64 {
+    let images = processes.iter().flat_map(|process| &process.images);
+    let cut = images.filter(|image| image.how == How::Exec && image.argv_truncated == Some(true));
+    cut.count() as u64
 }
 
 fn totals(processes: &[Process], state: &State, root: Option<ProcessKey>) -> Totals {

@@ -98,3 +98,32 @@ fn a_peak_that_rests_on_rows_has_a_wider_bound() {
         Some(2 * 3 * (320 << 10))
     );
 }
+
+#[test]
+fn a_bound_for_each_thread_grows_with_the_threads() {
+    let mut story = Story::new();
+    story
+        .root(10, &["x"])
+        .thread(10, 11)
+        .thread(10, 12)
+        .after(1)
+        .fork(10, 20)
+        .after(1)
+        .exec(20, &["y"])
+        .memory(20, 9)
+        .exit(20, 0)
+        .exit(10, 0)
+        .recording(|r| r.rss_bound_per_thread = true);
+    let report = report(&story);
+    let bound = |n: usize| {
+        let images = &report.processes[n].images;
+        images.last().and_then(|image| image.peak_rss_bound_bytes)
+    };
+    assert_eq!(bound(0), Some(3 * 3 * (256 << 10)));
+    assert_eq!(bound(1), Some(3 * (256 << 10)));
+    let one_space = 3 * (3 * (256 << 10) + (64 << 10));
+    assert_eq!(
+        report.tree.peak_rss_sum_bound_bytes.map(|b| b % one_space),
+        Some(0)
+    );
+}
