@@ -47,6 +47,13 @@ pub(super) struct RecordArguments {
     /// Run the command as root even under sudo, and leave the trace file to root.
     #[arg(long)]
     pub(super) as_root: bool,
+    /// Keep argument lists as they are. Else values of options and variables that sound like secrets
+    /// (password, token, api-key and the like), and secrets in URLs, are hidden in the trace.
+    #[arg(long)]
+    pub(super) keep_args: bool,
+    /// Let nothing that the command executes gain privileges, as setuid programs do.
+    #[arg(long)]
+    pub(super) no_new_privs: bool,
     /// Leave a hook out. For tests of rtrace: what depends on it is missing then.
     #[arg(long, value_name = "HOOK", hide = true)]
     pub(super) without: Vec<String>,

@@ -7,6 +7,10 @@ use std::{
 };
 
 use anyhow::{Context, anyhow};
+use nix::{
+    fcntl::{AT_FDCWD, AtFlags},
+    unistd::{AccessFlags, faccessat},
+};
 
 use super::{args::RecordArguments, complain, status::StatusLine};
 use crate::{
@@ -25,18 +29,23 @@ const STEP_BYTES: u64 = 64 << 10;
 
 pub(super) fn run(arguments: &RecordArguments) -> anyhow::Result<ExitCode> {
     check_hooks(&arguments.without)?;
-    check_folder(&arguments.output)?;
     let invoker = if arguments.as_root {
         None
     } else {
         Invoker::find()
             .context("cannot tell who called sudo (with --as-root the command runs as root)")?
     };
+    let check = || check_folder(&arguments.output);
+    invoker
+        .as_ref()
+        .map_or_else(check, |invoker| invoker.with_rights(check))?;
     let options = Options {
         buffer_bytes: arguments.buffer,
         step_bytes: STEP_BYTES,
         without: arguments.without.clone(),
         debug: arguments.debug_bpf,
+        keep_arguments: arguments.keep_args,
+        no_new_privileges: arguments.no_new_privs,
         invoker: invoker.clone(),
     };
     let output = arguments.output.clone();
@@ -124,14 +133,15 @@ fn check_folder(output: &Path) -> anyhow::Result<()> {
     };
     let metadata = std::fs::metadata(folder)
         .with_context(|| format!("cannot write to {}", folder.display()))?;
-    if metadata.is_dir() {
-        Ok(())
-    } else {
-        Err(anyhow!(
+    if !metadata.is_dir() {
+        return Err(anyhow!(
             "cannot write to {}: it is no folder",
             folder.display()
-        ))
+        ));
     }
+    faccessat(AT_FDCWD, folder, AccessFlags::W_OK, AtFlags::AT_EACCESS)
+        .map_err(std::io::Error::from)
+        .with_context(|| format!("cannot write to {}", folder.display()))
 }
 
 /// Everything that takes events: the trace file, the running summary, the status line.

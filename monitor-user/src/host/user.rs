@@ -10,7 +10,9 @@ use std::{
     os::unix::ffi::{OsStrExt, OsStringExt},
 };
 
-use nix::unistd::{Gid, Uid, User, geteuid, getgrouplist};
+use nix::unistd::{
+    Gid, Uid, User, geteuid, getgid, getgrouplist, getgroups, getuid, setegid, seteuid, setgroups,
+};
 use thiserror::Error;
 
 /// The user behind sudo.
@@ -83,6 +85,25 @@ impl Invoker {
             groups,
             environment: split_environment(&environment),
         }))
+    }
+}
+
+impl Invoker {
+    /// Does something with this user's rights to files, then is root again. There must be one thread.
+    ///
+    /// Where the rights can't be taken on, it is done with root's.
+    pub fn with_rights<T>(&self, act: impl FnOnce() -> T) -> T {
+        let groups = getgroups().unwrap_or_default();
+        let taken = setgroups(&self.groups)
+            .and_then(|()| setegid(self.gid))
+            .and_then(|()| seteuid(self.uid));
+        let result = act();
+        if taken.is_ok() {
+            // Can't fail: the real user is root all the time.
+            let _root_again = seteuid(getuid());
+        }
+        let _root_again = setegid(getgid()).and_then(|()| setgroups(&groups));
+        result
     }
 }
 

@@ -3,7 +3,10 @@
 use std::{
     collections::VecDeque,
     ffi::OsString,
-    os::fd::{AsRawFd, RawFd},
+    os::{
+        fd::{AsRawFd, RawFd},
+        unix::ffi::{OsStrExt, OsStringExt},
+    },
     sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel},
     thread,
     time::Duration,
@@ -25,6 +28,7 @@ use super::{
     launch::Command,
     load::{LoadOptions, Loaded, StderrLog},
     losses::{Losses, full_tables},
+    privileges, redact,
     sorter::Sorter,
     survivors,
 };
@@ -63,6 +67,10 @@ pub struct Options {
     pub without: Vec<String>,
     /// Print messages of the BPF programs.
     pub debug: bool,
+    /// Keep argument lists as they are: secrets in them aren't hidden.
+    pub keep_arguments: bool,
+    /// Nothing that the command executes can gain privileges.
+    pub no_new_privileges: bool,
     /// The user behind sudo, as whom the command runs; `None`: as whoever runs rtrace.
     pub invoker: Option<Invoker>,
 }
@@ -120,9 +128,15 @@ pub fn record<S: Sink + 'static>(
     } else {
         None
     };
+    let command = if options.no_new_privileges {
+        command.without_new_privileges()
+    } else {
+        command
+    };
     let child = command.fork()?;
     loaded.track_root(child.pid.as_raw().unsigned_abs())?;
-    let mut recording = facts::recording(words, &environment);
+    privileges::give_up(options.invoker.as_ref(), || loaded.can_read_maps())?;
+    let mut recording = facts::recording(&shown(words, options), &environment);
     recording.resolution_bytes = options.step_bytes;
     recording.rss_bound_bytes = loaded.rss_bound.bytes;
     recording.rss_bound_per_thread = loaded.rss_bound.is_per_thread;
@@ -160,6 +174,7 @@ pub fn record<S: Sink + 'static>(
             to_sinks,
             unsent: VecDeque::new(),
             has_more: false,
+            keep_arguments: options.keep_arguments,
             recording,
         };
         Ok((collector.run(pid, signals).await, worker))
@@ -173,6 +188,15 @@ pub fn record<S: Sink + 'static>(
         sink,
         status,
     })
+}
+
+/// The command as it is written down.
+fn shown(words: &[OsString], options: &Options) -> Vec<OsString> {
+    let mut argv: Vec<Vec<u8>> = words.iter().map(|word| word.as_bytes().to_vec()).collect();
+    if !options.keep_arguments {
+        redact::hide(&mut argv);
+    }
+    argv.into_iter().map(OsString::from_vec).collect()
 }
 
 fn run_sink<S: Sink>(mut sink: S, messages: &Receiver<Message>) -> S {
@@ -250,6 +274,7 @@ struct Collector {
     unsent: VecDeque<Message>,
     /// The last look at the ring buffer left something in it.
     has_more: bool,
+    keep_arguments: bool,
     recording: Recording,
 }
 
@@ -343,7 +368,19 @@ impl Collector {
         });
         let mut ready = Vec::new();
         sorter.release(limit_ns, &mut ready);
+        self.hide_secrets(&mut ready);
         ready
+    }
+
+    fn hide_secrets(&self, events: &mut [Event]) {
+        if self.keep_arguments {
+            return;
+        }
+        for event in events {
+            if let What::Exec(exec) = &mut event.what {
+                redact::hide(&mut exec.argv);
+            }
+        }
     }
 
     fn send(&mut self, events: Vec<Event>) {
@@ -453,6 +490,7 @@ impl Collector {
         }
         let mut rest = Vec::new();
         sorter.finish(&mut rest);
+        self.hide_secrets(&mut rest);
         self.wait_and_send(rest);
         self.read_counters();
         self.recording.end_ns = Some(facts::boot_ns());

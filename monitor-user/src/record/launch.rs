@@ -16,10 +16,14 @@ use std::{
 
 use nix::{
     errno::Errno,
-    fcntl::OFlag,
+    fcntl::{AT_FDCWD, AtFlags, OFlag},
     libc,
+    sys::{
+        prctl,
+        resource::{Resource, getrlimit, setrlimit},
+    },
     unistd::{
-        AccessFlags, ForkResult, Gid, Pid, Uid, access, fork, pipe2, setgid, setgroups, setuid,
+        AccessFlags, ForkResult, Gid, Pid, Uid, faccessat, fork, pipe2, setgid, setgroups, setuid,
     },
 };
 use thiserror::Error;
@@ -69,6 +73,9 @@ fn plain(error: &io::Error) -> String {
 pub struct Command {
     path: CString,
     identity: Option<Identity>,
+    /// Before 5.11 loading BPF programs raises it: the command gets what the caller had.
+    memlock: Option<(u64, u64)>,
+    no_new_privileges: bool,
     argv: Vec<CString>,
     envp: Vec<CString>,
     /// For a file that is neither a program nor has an interpreter line: what a shell would do.
@@ -93,7 +100,9 @@ impl Command {
         let name = words
             .first()
             .ok_or_else(|| LaunchError::NotFound(PathBuf::new()))?;
-        let path = look_up(name, search)?;
+        let find = || look_up(name, search);
+        // Where root's rights differ from the user's, the user's count.
+        let path = invoker.map_or_else(find, |invoker| invoker.with_rights(find))?;
         let path = c_string(path.as_os_str())?;
         let argv = words
             .iter()
@@ -111,10 +120,19 @@ impl Command {
         Ok(Self {
             path,
             identity,
+            memlock: getrlimit(Resource::RLIMIT_MEMLOCK).ok(),
+            no_new_privileges: false,
             argv,
             envp,
             shell_argv,
         })
+    }
+
+    /// Nothing that the command executes can gain privileges, as setuid programs do.
+    #[must_use]
+    pub fn without_new_privileges(mut self) -> Self {
+        self.no_new_privileges = true;
+        self
     }
 
     /// Forks the child that will become the command. The recorder must have one thread.
@@ -137,6 +155,8 @@ impl Command {
             envp: pointers(&self.envp),
             shell_argv: pointers(&self.shell_argv),
             identity: self.identity.as_ref(),
+            memlock: self.memlock,
+            no_new_privileges: self.no_new_privileges,
         };
         #[expect(
             unsafe_code,
@@ -191,6 +211,8 @@ struct Plan<'a> {
     envp: Vec<*const libc::c_char>,
     shell_argv: Vec<*const libc::c_char>,
     identity: Option<&'a Identity>,
+    memlock: Option<(u64, u64)>,
+    no_new_privileges: bool,
 }
 
 impl Plan<'_> {
@@ -219,6 +241,15 @@ impl Plan<'_> {
     /// Returns only if that isn't possible, with what failed and why.
     #[expect(unsafe_code, reason = "see become_command")]
     fn try_exec(&self) -> (u8, Errno) {
+        if let Some((soft, hard)) = self.memlock {
+            // Only lower than it is now, so it can't be refused.
+            let _lowered = setrlimit(Resource::RLIMIT_MEMLOCK, soft, hard);
+        }
+        if self.no_new_privileges
+            && let Err(error) = prctl::set_no_new_privs()
+        {
+            return (IDENTITY, error);
+        }
         if let Some(Err(error)) = self.identity.map(Identity::take) {
             return (IDENTITY, error);
         }
@@ -324,7 +355,7 @@ fn check(file: &Path) -> io::Result<()> {
     if file.metadata()?.is_dir() {
         return Err(io::Error::from_raw_os_error(libc::EACCES));
     }
-    access(file, AccessFlags::X_OK).map_err(io::Error::from)
+    faccessat(AT_FDCWD, file, AccessFlags::X_OK, AtFlags::AT_EACCESS).map_err(io::Error::from)
 }
 
 #[cfg(test)]

@@ -19,6 +19,8 @@ use crate::host::{
     facts,
 };
 
+/// The hook that shows the end of an address space.
+const MM_END: &str = "exit_mmap";
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 
 static OBJECT: &[u8] = include_bytes_aligned!(concat!(env!("OUT_DIR"), "/rtrace-bpf"));
@@ -83,6 +85,8 @@ impl Loaded {
         // Numbers of CPUs go up to the possible ones, whether they are online or not.
         let possible = aya::util::nr_cpus().map_or(cpus, |n| u32::try_from(n).unwrap_or(cpus));
         let ring = u64::from(options.buffer_bytes);
+        // With a hook, what stands in for it is left out too.
+        let is_left_out = |hook: &str| options.without.iter().any(|name| name == hook);
         let config = Config {
             epoch_ns: facts::boot_ns(),
             ring_bytes: ring,
@@ -91,7 +95,7 @@ impl Loaded {
             detail_limit_bytes: ring - ring / 8,
             step_pages: (options.step_bytes / facts::page_size()).max(1),
             cpu_bits: u32::BITS - possible.saturating_sub(1).leading_zeros(),
-            ends_by_counters: u32::from(!btf.has_tracepoint("exit_mmap")),
+            ends_by_counters: u32::from(!btf.has_tracepoint(MM_END) && !is_left_out(MM_END)),
         };
         let log_level = if options.debug { 5_u8 } else { 0 };
         let types =
@@ -110,16 +114,16 @@ impl Loaded {
         let mut stand_ins = BTreeMap::new();
         for hook in HOOKS {
             let is_there = btf.has_tracepoint(hook.name);
+            if is_left_out(hook.name) {
+                missing.push(hook.name.to_owned());
+                continue;
+            }
             if !is_there {
                 let Some(stand_in) = hook.stand_in else {
                     let reason = format!("it has no tracepoint {}", hook.name);
                     return Err(LoadError::Unsupported(reason));
                 };
                 stand_ins.insert(hook.name.to_owned(), stand_in.to_owned());
-                continue;
-            }
-            if options.without.iter().any(|name| name == hook.name) {
-                missing.push(hook.name.to_owned());
                 continue;
             }
             attach(&mut ebpf, hook.name, &types)?;
@@ -175,6 +179,12 @@ impl Loaded {
             // What can't be unloaded, or never was loaded, goes when the recorder ends.
             let _kept = program.map(BtfTracePoint::unload);
         }
+    }
+
+    /// Whether the kernel lets maps be read with the privileges in effect.
+    pub(super) fn can_read_maps(&self) -> bool {
+        let map = self.ebpf.map("LOST").map(PerCpuArray::<_, u64>::try_from);
+        matches!(map, Some(Ok(counters)) if counters.get(&0, 0).is_ok())
     }
 
     /// Processes that are traced now, the dead that haven't been freed included.

@@ -5,6 +5,8 @@ mod hooks;
 mod launch;
 mod load;
 mod losses;
+mod privileges;
+mod redact;
 mod sorter;
 mod survivors;
 

@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use crate::{output, process};
 
 /// A program that tests use, and the package that has it.
-const TEST_PROGRAMS: [(&str, &str); 7] = [
+const TEST_PROGRAMS: [(&str, &str); 11] = [
     ("cc", "gcc"),
     ("make", "make"),
     ("/usr/bin/python3", "python3"),
@@ -15,6 +15,10 @@ const TEST_PROGRAMS: [(&str, &str); 7] = [
     ("perf", "linux-perf"),
     ("bpftool", "bpftool"),
     ("mkfs.ext4", "e2fsprogs"),
+    ("setcap", "libcap2-bin"),
+    ("sudo", "sudo"),
+    ("tmux", "tmux"),
+    ("less", "less"),
 ];
 
 /// The command line that installs packages, to show.

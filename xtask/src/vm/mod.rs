@@ -56,12 +56,11 @@ fn kernel(name: &str) -> Result<Kernel, String> {
 }
 
 /// Test programs that need what a virtual machine hasn't.
-const ONLY_HERE: [(&str, &str); 2] = [
+const ONLY_HERE: [(&str, &str); 4] = [
     ("witnesses", "needs perf and strace"),
-    (
-        "disk",
-        "needs loop devices and ext4, which are modules there",
-    ),
+    ("disk", "needs loop devices and ext4, modules there"),
+    ("sudo", "needs sudo and its users"),
+    ("terminal", "needs tmux"),
 ];
 
 /// A choice for where time is short: each hook and each kind of record is in it.
@@ -74,7 +73,7 @@ const PYTHON: &str = "/usr/bin/python3";
 /// What test programs and cases start, besides Python and a shell.
 const PROGRAMS: &str = "sh bash env true false sleep cat ls mount umount touch tail head seq echo wc grep sed ps cut tr nproc \
                         mkdir rm rmdir nice date uname sort find setsid kill timeout dd id stat chmod ln mv cp tee sync \
-                        unshare nsenter swapon swapoff mkswap mknod sysctl truncate bpftool";
+                        unshare nsenter swapon swapoff mkswap mknod sysctl truncate bpftool setcap setpriv";
 /// Those of them that a test can do without.
 const IF_THERE: [&str; 3] = ["unshare", "nsenter", "sysctl"];
 

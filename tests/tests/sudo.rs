@@ -1,0 +1,174 @@
+//! Under the real sudo, with settings of our own that only these tests see: each call has mounts of its own.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    os::unix::fs::{MetadataExt, PermissionsExt},
+    path::PathBuf,
+    process::{Command, Output},
+};
+
+use anyhow::{Context, ensure};
+use rtrace_tests::harness;
+
+/// Puts the settings in place, becomes a user without rights, and calls sudo in an environment of that user's.
+const CALL: &str = r#"mount --bind "$1" /etc/sudoers || exit 99
+shift
+exec setpriv --reuid=65534 --regid=65534 --clear-groups -- env -i "PATH=/opt/conda/bin:/usr/bin:/bin" HOME=/nonexistent \
+  CONDA_PREFIX=/opt/conda FSLDIR=/opt/fsl OMP_NUM_THREADS=1 "ODD=a b=c" LD_LIBRARY_PATH=/opt/lib sudo -n "$@""#;
+
+/// Ways in which distributions and sites set sudo up.
+const SETTINGS: [(&str, &str); 4] = [
+    ("its own defaults", ""),
+    (
+        "Debian's",
+        "Defaults env_reset\nDefaults secure_path=\"/usr/sbin:/usr/bin:/sbin:/bin\"\n",
+    ),
+    (
+        "with a terminal of its own",
+        "Defaults env_reset\nDefaults secure_path=\"/usr/sbin:/usr/bin:/sbin:/bin\"\nDefaults use_pty\n",
+    ),
+    ("keeping everything", "Defaults !env_reset\n"),
+];
+
+struct Site {
+    folder: tempfile::TempDir,
+}
+
+impl Site {
+    fn new(settings: &str) -> anyhow::Result<Self> {
+        let site = Self {
+            folder: tempfile::tempdir()?,
+        };
+        fs::set_permissions(site.folder.path(), fs::Permissions::from_mode(0o777))?;
+        fs::copy(harness::binary()?, site.path("rtrace"))?;
+        let rule = "nobody ALL=(ALL:ALL) NOPASSWD: ALL\n";
+        fs::write(site.path("sudoers"), format!("{settings}{rule}"))?;
+        fs::set_permissions(site.path("sudoers"), fs::Permissions::from_mode(0o440))?;
+        Ok(site)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// `sudo rtrace record OPTIONS -o t.parquet -- COMMAND`.
+    fn record(&self, options: &[&str], command: &[&str]) -> anyhow::Result<Output> {
+        let mut call = Command::new("unshare");
+        call.args(["--mount", "--", "/bin/sh", "-c", CALL, "sh"])
+            .arg(self.path("sudoers"))
+            .arg(self.path("rtrace"))
+            .args(["record", "--quiet"])
+            .args(options)
+            .arg("-o")
+            .arg(self.path("t.parquet"))
+            .arg("--")
+            .args(command)
+            .current_dir(self.folder.path());
+        let output = call.output().context("unshare")?;
+        ensure!(
+            output.status.code() != Some(99),
+            "the settings can't be put in place"
+        );
+        Ok(output)
+    }
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn the_command_runs_as_the_user_in_the_users_environment() -> anyhow::Result<()> {
+    let _alone = harness::alone()?;
+    for (name, settings) in SETTINGS {
+        let site = Site::new(settings)?;
+        let output = site.record(&[], &["/bin/sh", "-c", "id -u; id -g; id -G; env"])?;
+        ensure!(output.status.success(), "{name}: {}", said(&output));
+        // A terminal of sudo's own ends lines as terminals do.
+        let out = String::from_utf8(output.stdout)?.replace('\r', "");
+        let mut lines = out.lines();
+        let ids: Vec<_> = lines.by_ref().take(3).collect();
+        assert_eq!(ids, ["65534"; 3], "{name}");
+        let found: BTreeMap<&str, &str> = lines.filter_map(|line| line.split_once('=')).collect();
+        let mut expected = BTreeMap::from([
+            ("PATH", "/opt/conda/bin:/usr/bin:/bin"),
+            ("HOME", "/nonexistent"),
+            ("CONDA_PREFIX", "/opt/conda"),
+            ("FSLDIR", "/opt/fsl"),
+            ("OMP_NUM_THREADS", "1"),
+            ("ODD", "a b=c"),
+            ("LD_LIBRARY_PATH", "/opt/lib"),
+        ]);
+        // The shell sets these itself.
+        for own in ["PWD", "OLDPWD", "SHLVL", "_"] {
+            if let Some(value) = found.get(own) {
+                expected.insert(own, value);
+            }
+        }
+        assert_eq!(found, expected, "{name}");
+        let trace = site.path("t.parquet");
+        let metadata = fs::metadata(&trace)?;
+        assert_eq!((metadata.uid(), metadata.gid()), (65534, 65534), "{name}");
+        let report = harness::report(&trace)?;
+        ensure!(report.trust.complete, "{name}: {:?}", report.trust);
+        let names = harness::files_in(site.folder.path())?;
+        assert_eq!(names, ["rtrace", "sudoers", "t.parquet"], "{name}");
+    }
+    Ok(())
+}
+
+#[test]
+fn root_is_meant_if_asked_for() -> anyhow::Result<()> {
+    let _alone = harness::alone()?;
+    let site = Site::new("")?;
+    let output = site.record(&["--as-root"], &["/usr/bin/id", "-u"])?;
+    assert_eq!(String::from_utf8(output.stdout)?, "0\n");
+    assert_eq!(fs::metadata(site.path("t.parquet"))?.uid(), 0);
+    Ok(())
+}
+
+#[test]
+fn a_folder_of_somebody_else_is_refused_before_the_command_runs() -> anyhow::Result<()> {
+    let _alone = harness::alone()?;
+    let site = Site::new("")?;
+    fs::set_permissions(site.folder.path(), fs::Permissions::from_mode(0o755))?;
+    let output = site.record(&[], &["/bin/echo", "ran"])?;
+    assert_eq!(output.status.code(), Some(125));
+    assert!(output.stdout.is_empty());
+    let said = said(&output);
+    assert!(said.starts_with("rtrace: cannot write to "), "{said}");
+    assert!(said.contains("Permission denied"), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert_eq!(
+        harness::files_in(site.folder.path())?,
+        ["rtrace", "sudoers"]
+    );
+    Ok(())
+}
+
+#[test]
+fn a_program_that_only_root_may_run_is_not_run() -> anyhow::Result<()> {
+    let _alone = harness::alone()?;
+    let site = Site::new("")?;
+    let program = site.path("mine");
+    fs::copy("/bin/true", &program)?;
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o700))?;
+    let output = site.record(&[], &[program.to_str().context("path")?])?;
+    assert_eq!(output.status.code(), Some(126), "{}", said(&output));
+    Ok(())
+}
+
+#[test]
+fn a_link_in_the_way_is_not_followed() -> anyhow::Result<()> {
+    let _alone = harness::alone()?;
+    let site = Site::new("")?;
+    let mine = tempfile::NamedTempFile::new()?;
+    fs::write(mine.path(), "root's")?;
+    std::os::unix::fs::symlink(mine.path(), site.path("t.parquet"))?;
+    let output = site.record(&[], &["/bin/true"])?;
+    ensure!(output.status.success(), "{}", said(&output));
+    assert_eq!(fs::read(mine.path())?, b"root's");
+    assert!(fs::symlink_metadata(site.path("t.parquet.old"))?.is_symlink());
+    Ok(())
+}
