@@ -2,13 +2,14 @@
 
 use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
 use aya_log_ebpf::debug;
-use monitor_ebpf::abi::{ForkRecord, Kind, ThreadRecord};
+use monitor_ebpf::abi::{ForkRecord, Kind, Rescue, ThreadRecord, TrackedProcess};
 
 use crate::{
     address_space::bind,
     emit::{Subject, count_full, emit, now},
     filter,
     kernel::{Task, newtask_flags},
+    pass::{BEGINS, Pass},
 };
 
 /// A task was made. It can't run yet: what it does is seen from its first instruction on.
@@ -17,15 +18,33 @@ use crate::{
 /// [`sched_process_fork`] to report.
 #[btf_tracepoint(function = "task_newtask")]
 pub(crate) fn task_newtask(ctx: BtfTracePointContext) -> i32 {
+    new_task(&ctx, Pass::First)
+}
+
+/// See [`crate::pass`].
+#[btf_tracepoint(function = "task_newtask")]
+pub(crate) fn task_newtask_again(ctx: BtfTracePointContext) -> i32 {
+    new_task(&ctx, Pass::Second)
+}
+
+#[inline(always)]
+fn new_task(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
     let Some((_, creator)) = filter::current() else {
         return 0;
     };
-    let task = Task::argument::<0>(&ctx);
-    let clone_flags = newtask_flags(&ctx);
+    let task = Task::argument::<0>(ctx);
+    let clone_flags = newtask_flags(ctx);
     if task.pid() != creator.pid {
-        filter::track(task, clone_flags);
+        if pass == Pass::First || filter::known(task).is_none() {
+            pass.count_rescue(Rescue::NEWTASK);
+            filter::track(task, clone_flags);
+        }
         return 0;
     }
+    if pass.is_reported(BEGINS, task.tid()) {
+        return 0;
+    }
+    pass.count_rescue(Rescue::NEWTASK);
     let subject = Subject {
         tid: task.tid(),
         ..creator
@@ -39,14 +58,26 @@ pub(crate) fn task_newtask(ctx: BtfTracePointContext) -> i32 {
             task.read_comm(&raw mut (*record).comm);
         }
     });
+    pass.reported(BEGINS, task.tid());
     0
 }
 
 /// A process was made; runs after [`task_newtask`], still before the child.
 #[btf_tracepoint(function = "sched_process_fork")]
 pub(crate) fn sched_process_fork(ctx: BtfTracePointContext) -> i32 {
-    let parent = Task::argument::<0>(&ctx);
-    let child = Task::argument::<1>(&ctx);
+    fork(&ctx, Pass::First)
+}
+
+/// See [`crate::pass`].
+#[btf_tracepoint(function = "sched_process_fork")]
+pub(crate) fn sched_process_fork_again(ctx: BtfTracePointContext) -> i32 {
+    fork(&ctx, Pass::Second)
+}
+
+#[inline(always)]
+fn fork(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
+    let parent = Task::argument::<0>(ctx);
+    let child = Task::argument::<1>(ctx);
     let pid = child.pid();
     if child.tid() != pid {
         return 0;
@@ -55,8 +86,13 @@ pub(crate) fn sched_process_fork(ctx: BtfTracePointContext) -> i32 {
         return 0;
     };
     // A stale entry of the same pid isn't the child's: `task_newtask` was skipped then.
-    let known = filter::entry(pid)
-        .filter(|entry| filter::subject(*entry, pid, pid).start_ns == child.start_ns());
+    let known = filter::known(child);
+    if let Some(known) = known
+        && filter::flags(known) & TrackedProcess::CREATED != 0
+    {
+        return 0;
+    }
+    pass.count_rescue(Rescue::FORK);
     if known.is_none() && !filter::track(child, u64::MAX) {
         count_full(0);
         return 0;
@@ -69,10 +105,11 @@ pub(crate) fn sched_process_fork(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: map values.
     let (clone_flags, old_mm) = unsafe {
         (*process).mm = mm;
+        (*process).flags |= TrackedProcess::CREATED;
         ((*process).clone_flags, (*creator).mm)
     };
     debug!(
-        &ctx,
+        ctx,
         "process {} created by {}, address space {}", pid, creator_subject.pid, mm
     );
     let subject = filter::subject(process, pid, pid);

@@ -1,19 +1,31 @@
 //! `sched_process_exit` and `sched_process_free`: ends of threads and processes.
 
 use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
-use monitor_ebpf::abi::{ExitRecord, Kind, ReapedRecord, TrackedProcess};
+use monitor_ebpf::abi::{ExitRecord, Kind, ReapedRecord, Rescue, TrackedProcess};
 
 use crate::{
     address_space,
     emit::{emit, now, setting},
     filter,
     kernel::{Task, is_group_dead},
+    pass::{ENDS, Pass},
 };
 
 /// A thread ends. Its process stays traced: since 6.16 its memory is given back after this.
 #[btf_tracepoint(function = "sched_process_exit")]
 pub(crate) fn sched_process_exit(ctx: BtfTracePointContext) -> i32 {
-    let task = Task::argument::<0>(&ctx);
+    exit(&ctx, Pass::First)
+}
+
+/// See [`crate::pass`].
+#[btf_tracepoint(function = "sched_process_exit")]
+pub(crate) fn sched_process_exit_again(ctx: BtfTracePointContext) -> i32 {
+    exit(&ctx, Pass::Second)
+}
+
+#[inline(always)]
+fn exit(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
+    let task = Task::argument::<0>(ctx);
     let pid = task.pid();
     let Some(process) = filter::entry(pid) else {
         return 0;
@@ -23,8 +35,17 @@ pub(crate) fn sched_process_exit(ctx: BtfTracePointContext) -> i32 {
         filter::forget(pid);
         return 0;
     }
+    if pass.is_reported(ENDS, task.tid()) {
+        return 0;
+    }
     let signals = task.signals();
-    let is_last = is_group_dead(&ctx, signals);
+    let is_dead = filter::flags(process) & TrackedProcess::DEAD != 0;
+    if is_dead && pass == Pass::Second {
+        return 0;
+    }
+    // Before 6.16 two threads that end at once may both find no other one alive: the first is last.
+    let is_last = !is_dead && is_group_dead(ctx, signals);
+    pass.count_rescue(Rescue::EXIT);
     let leader = task.leader();
     let status = match signals.group_exit_code() {
         Some(code) => code,
@@ -54,6 +75,8 @@ pub(crate) fn sched_process_exit(ctx: BtfTracePointContext) -> i32 {
     if is_last {
         // SAFETY: a map value.
         unsafe { (*process).flags |= TrackedProcess::DEAD };
+    } else {
+        pass.reported(ENDS, task.tid());
     }
     0
 }
@@ -77,7 +100,19 @@ fn end_given_up(task: Task) {
 /// trusted. Its `signal_struct` lives until its last task is put, which comes after this.
 #[btf_tracepoint(function = "sched_process_free")]
 pub(crate) fn sched_process_free(ctx: BtfTracePointContext) -> i32 {
-    let task = Task::argument::<0>(&ctx);
+    free(&ctx, Pass::First)
+}
+
+/// See [`crate::pass`].
+#[btf_tracepoint(function = "sched_process_free")]
+pub(crate) fn sched_process_free_again(ctx: BtfTracePointContext) -> i32 {
+    free(&ctx, Pass::Second)
+}
+
+/// The first report removes the entry, so there is no second.
+#[inline(always)]
+fn free(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
+    let task = Task::argument::<0>(ctx);
     let pid = task.pid();
     if task.tid() != pid {
         return 0;
@@ -90,6 +125,7 @@ pub(crate) fn sched_process_free(ctx: BtfTracePointContext) -> i32 {
     if subject.start_ns != task.start_ns() {
         return 0;
     }
+    pass.count_rescue(Rescue::FREE);
     emit::<ReapedRecord>(Kind::REAPED, now(), subject, |record| {
         // SAFETY: room that was just reserved.
         unsafe { (*record).cpu_ns = task.signals().released_cpu_ns() };

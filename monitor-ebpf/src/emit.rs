@@ -162,8 +162,9 @@ pub(crate) fn count_full(table: u32) {
     count(&FULL, table);
 }
 
+/// Adds one to a per-CPU counter.
 #[inline(always)]
-fn count(counters: &PerCpuArray<u64>, index: u32) {
+pub(crate) fn count(counters: &PerCpuArray<u64>, index: u32) {
     if let Some(counter) = counters.get_ptr_mut(index) {
         // SAFETY: a per-CPU value; no other CPU writes it.
         unsafe { *counter += 1 }

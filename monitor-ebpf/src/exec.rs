@@ -2,15 +2,17 @@
 
 use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
 use monitor_ebpf::abi::{
-    ARGS_CHUNK, ARGS_CHUNKS, ArgsRecord, EXEC_DATA, ExecRecord, FILENAME_MAX, Kind, TrackedProcess,
+    ARGS_CHUNK, ARGS_CHUNKS, ArgsRecord, EXEC_DATA, ExecRecord, FILENAME_MAX, Kind, Rescue,
+    TrackedProcess,
 };
 
 use crate::{
-    address_space::bind,
+    address_space::{bind, find},
     emit::{Subject, fill_header, now, output, output_piece},
     filter,
     kernel::{Task, exec_filename, exec_old_tid, read_string, read_user},
     maps::SCRATCH,
+    pass::Pass,
 };
 
 /// Most argument bytes in the first record.
@@ -31,15 +33,35 @@ const _: () = assert!(FILENAME_MAX + 1 + FIRST_ARGS as usize <= EXEC_DATA);
 /// the pages of the argument list were just written, so they can be read.
 #[btf_tracepoint(function = "sched_process_exec")]
 pub(crate) fn sched_process_exec(ctx: BtfTracePointContext) -> i32 {
-    let task = Task::argument::<0>(&ctx);
+    exec(&ctx, Pass::First)
+}
+
+/// See [`crate::pass`].
+#[btf_tracepoint(function = "sched_process_exec")]
+pub(crate) fn sched_process_exec_again(ctx: BtfTracePointContext) -> i32 {
+    exec(&ctx, Pass::Second)
+}
+
+#[inline(always)]
+fn exec(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
+    let task = Task::argument::<0>(ctx);
     let pid = task.pid();
     let Some(process) = filter::entry(pid) else {
         return 0;
     };
-    let Some(scratch) = SCRATCH.get_ptr_mut(0) else {
+    let Some(scratch) = SCRATCH.get_ptr_mut(pass as u32) else {
         return 0;
     };
     let space = task.mm();
+    if pass == Pass::Second {
+        // An exec gives a new address space. If it is known as this process's, it was reported.
+        let known = find(space);
+        // SAFETY: map values.
+        if known.is_some_and(|known| unsafe { (*known).id == (*process).mm }) {
+            return 0;
+        }
+        pass.count_rescue(Rescue::EXEC);
+    }
     let mm = bind(space, true);
     // SAFETY: a map value.
     let old_mm = unsafe {
@@ -60,7 +82,7 @@ pub(crate) fn sched_process_exec(ctx: BtfTracePointContext) -> i32 {
     unsafe {
         let record = &raw mut (*scratch).exec;
         let data = (&raw mut (*scratch).exec_data).cast::<u8>();
-        let with_nul = read_string(exec_filename(&ctx), data, FILENAME_MAX as u32 + 1);
+        let with_nul = read_string(exec_filename(ctx), data, FILENAME_MAX as u32 + 1);
         let filename_len = with_nul.saturating_sub(1) & FILENAME_MAX as u32;
         let wanted = if total > FIRST_ARGS {
             FIRST_ARGS
@@ -76,7 +98,7 @@ pub(crate) fn sched_process_exec(ctx: BtfTracePointContext) -> i32 {
         (*record).old_mm = old_mm;
         (*record).memory = space.memory();
         task.read_comm(&raw mut (*record).comm);
-        (*record).old_tid = exec_old_tid(&ctx);
+        (*record).old_tid = exec_old_tid(ctx);
         (*record).args_total = total;
         (*record).filename_len = filename_len;
         (*record).args_len = args_len;

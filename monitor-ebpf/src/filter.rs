@@ -14,6 +14,14 @@ pub(crate) fn entry(pid: u32) -> Option<*mut TrackedProcess> {
     PROCESSES.get_ptr_mut(pid)
 }
 
+/// Entry of this very process: the one of its pid, unless that is left from an earlier process.
+#[inline(always)]
+pub(crate) fn known(task: Task) -> Option<*mut TrackedProcess> {
+    let process = entry(task.pid())?;
+    // SAFETY: a map value found by `entry`.
+    (unsafe { (*process).start_ns } == task.start_ns()).then_some(process)
+}
+
 /// Flags of an entry.
 #[inline(always)]
 pub(crate) fn flags(process: *mut TrackedProcess) -> u32 {

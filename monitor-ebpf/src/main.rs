@@ -32,6 +32,8 @@ mod maps;
 mod memory;
 #[cfg(target_arch = "bpf")]
 mod name;
+#[cfg(target_arch = "bpf")]
+mod pass;
 
 #[cfg(not(target_arch = "bpf"))]
 fn main() {}

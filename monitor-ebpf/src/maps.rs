@@ -4,7 +4,7 @@ use aya_ebpf::{
     macros::map,
     maps::{HashMap, PerCpuArray, RingBuf},
 };
-use monitor_ebpf::abi::{Config, Kind, Layout, Memory, TrackedProcess};
+use monitor_ebpf::abi::{Config, Kind, Layout, Memory, Rescue, TrackedProcess};
 
 use crate::exec::Scratch;
 
@@ -23,6 +23,8 @@ static CONFIG: Config = Config {
     step_pages: 0,
     cpu_bits: 0,
     ends_by_counters: 0,
+    has_second: 0,
+    reserved: 0,
 };
 
 /// The frozen [`Layout`]: its fields are constants to the verifier, not to the compiler, so each
@@ -59,9 +61,18 @@ pub(crate) static PROCESSES: HashMap<u32, TrackedProcess> = HashMap::with_max_en
 #[map]
 pub(crate) static ADDRESS_SPACES: HashMap<u64, AddressSpace> = HashMap::with_max_entries(65_536, 0);
 
-/// Room to put an exec record together: it is larger than a BPF stack.
+/// Room to put an exec record together: it is larger than a BPF stack. One for each [`crate::pass::Pass`].
 #[map]
-pub(crate) static SCRATCH: PerCpuArray<Scratch> = PerCpuArray::with_max_entries(1, 0);
+pub(crate) static SCRATCH: PerCpuArray<Scratch> = PerCpuArray::with_max_entries(2, 0);
+
+/// Threads whose beginning or end the first program has reported and the second hasn't seen yet.
+#[map]
+pub(crate) static REPORTED: HashMap<u64, u8> = HashMap::with_max_entries(4096, 0);
+
+/// Events that the kernel didn't show to the first program and the second reported, per CPU, by
+/// [`Rescue`].
+#[map]
+pub(crate) static RESCUED: PerCpuArray<u64> = PerCpuArray::with_max_entries(Rescue::COUNT, 0);
 
 /// Being torn down: what it gives back now must not look like its last state.
 pub(crate) const ENDING: u32 = 1;

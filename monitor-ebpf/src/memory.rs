@@ -1,7 +1,7 @@
 //! `rss_stat` and `exit_mmap`: the memory of address spaces.
 
 use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
-use monitor_ebpf::abi::{Kind, MemoryRecord};
+use monitor_ebpf::abi::{Kind, MemoryRecord, Rescue};
 
 use crate::{
     address_space::{end, find, is_over, update},
@@ -9,6 +9,7 @@ use crate::{
     filter,
     kernel::{Mm, current_mm, rss_change},
     maps::ENDING,
+    pass::Pass,
 };
 
 /// A resident-set counter changed.
@@ -64,10 +65,23 @@ fn owner(mm: Mm) -> Subject {
 /// An address space has given everything back.
 #[btf_tracepoint(function = "exit_mmap")]
 pub(crate) fn exit_mmap(ctx: BtfTracePointContext) -> i32 {
-    let mm = Mm::argument::<0>(&ctx);
+    mm_end(&ctx, Pass::First)
+}
+
+/// See [`crate::pass`].
+#[btf_tracepoint(function = "exit_mmap")]
+pub(crate) fn exit_mmap_again(ctx: BtfTracePointContext) -> i32 {
+    mm_end(&ctx, Pass::Second)
+}
+
+/// The first report removes the entry, so there is no second.
+#[inline(always)]
+fn mm_end(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
+    let mm = Mm::argument::<0>(ctx);
     let Some(space) = find(mm) else {
         return 0;
     };
+    pass.count_rescue(Rescue::EXIT_MMAP);
     // SAFETY: a map value.
     unsafe {
         if (*space).flags & ENDING == 0 {

@@ -2,12 +2,18 @@
 //!
 //! 20 seeds by default, 1,000 with `RTRACE_LONG=1`, or `RTRACE_SEEDS=N` (or one: `RTRACE_SEED=S`).
 
-use std::{env, ffi::OsString, fs, os::unix::ffi::OsStrExt};
+use std::{env, ffi::OsString, fs, ops::RangeInclusive, os::unix::ffi::OsStrExt};
 
 use anyhow::Context;
-use rtrace_tests::{clock::boot_ns, harness, lone_surrogates::Text, truth, victims::victim};
+use rtrace_tests::{
+    clock::boot_ns,
+    harness::{self, Recorder},
+    lone_surrogates::Text,
+    truth,
+    victims::victim,
+};
 
-fn seeds() -> anyhow::Result<std::ops::RangeInclusive<u64>> {
+fn seeds() -> anyhow::Result<RangeInclusive<u64>> {
     if let Ok(seed) = env::var("RTRACE_SEED") {
         let seed = seed.parse()?;
         return Ok(seed..=seed);
@@ -22,7 +28,7 @@ fn seeds() -> anyhow::Result<std::ops::RangeInclusive<u64>> {
 }
 
 /// Records one tree and compares; returns the number of its processes.
-fn one_tree(seed: u64) -> anyhow::Result<usize> {
+fn one_tree(recorder: &Recorder, seed: u64) -> anyhow::Result<usize> {
     let folder = tempfile::tempdir()?;
     let log = folder.path().join("truth.log");
     let command: [OsString; 4] = [
@@ -32,7 +38,7 @@ fn one_tree(seed: u64) -> anyhow::Result<usize> {
         folder.path().into(),
     ];
     let before = boot_ns()?;
-    let recorded = harness::Recorder::new().record_in(folder, &command)?;
+    let recorded = recorder.record_in(folder, &command)?;
     let between = (before, recorded.ended_ns);
     let outcome = (|| {
         let truth = truth::parse(&fs::read_to_string(&log)?)?;
@@ -56,10 +62,26 @@ fn one_tree(seed: u64) -> anyhow::Result<usize> {
 #[test]
 fn every_fact_of_random_trees_is_reported() -> anyhow::Result<()> {
     let _alone = harness::alone()?;
+    all_trees(&Recorder::new(), seeds()?)
+}
+
+#[test]
+fn what_the_first_programs_do_not_see_the_second_ones_report() -> anyhow::Result<()> {
+    let _alone = harness::alone()?;
+    all_trees(&Recorder::new().option("--passes=second"), 1..=10)
+}
+
+#[test]
+fn what_the_first_programs_see_the_second_ones_do_not_report_again() -> anyhow::Result<()> {
+    let _alone = harness::alone()?;
+    all_trees(&Recorder::new().option("--passes=both"), 1..=10)
+}
+
+fn all_trees(recorder: &Recorder, seeds: RangeInclusive<u64>) -> anyhow::Result<()> {
     let (mut processes, mut trees, mut failed) = (0, 0, Vec::new());
-    for seed in seeds()? {
+    for seed in seeds {
         trees += 1;
-        match one_tree(seed) {
+        match one_tree(recorder, seed) {
             Ok(count) => processes += count,
             Err(error) => failed.push(format!("{error:#}")),
         }

@@ -21,10 +21,12 @@ fn every_program_is_far_from_the_limit() -> anyhow::Result<()> {
         ensure!(counts.is_empty(), "{counts:?}");
         return Ok(());
     }
-    let hooks = 8 - usize::from(env::var_os("RTRACE_WITHOUT").is_some());
-    ensure!(counts.len() == hooks, "{counts:?}");
+    // Where programs can be preempted some hooks have two.
+    let hooks = counts.keys().filter(|name| !name.ends_with("_again"));
+    let expected = 8 - usize::from(env::var_os("RTRACE_WITHOUT").is_some());
+    ensure!(hooks.count() == expected, "{counts:?}");
     for (program, count) in counts {
-        let most = if program == "sched_process_exec" {
+        let most = if program.starts_with("sched_process_exec") {
             MOST_OF_EXEC
         } else {
             MOST

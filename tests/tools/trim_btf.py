@@ -8,6 +8,7 @@ one wish a line, `#` begins a comment:
 
     struct NAME PATH...   members of a struct; a path may lead through members (se.sum_exec_runtime);
                           `*` is all members
+    typedef NAME          a typedef and what it stands for
     tracepoint NAME       typedef btf_trace_NAME, functions __bpf_trace_NAME and __traceiter_NAME
 
 What is kept is kept as the kernel has it: order of types and members, offsets, sizes, bit fields, and the
@@ -135,6 +136,10 @@ class Trimmer:
     def want_tracepoint(self, name):
         """Keeps a tracepoint's typedef and functions; returns whether it exists."""
         keys = [(TYPEDEF, f"btf_trace_{name}"), (FUNC, f"__bpf_trace_{name}"), (FUNC, f"__traceiter_{name}")]
+        return self.want(keys)
+
+    def want(self, keys):
+        """Keeps types by kind and name; returns whether there is one."""
         found = [self.by_name[key] for key in keys if key in self.by_name]
         for number in found:
             self.reach(number)
@@ -232,10 +237,12 @@ def main():
     for what, name, *paths in filter(None, wishes):
         if what == "tracepoint":
             missing = [] if trimmer.want_tracepoint(name) else [name]
+        elif what == "typedef":
+            missing = [] if trimmer.want([(TYPEDEF, name)]) else [name]
         elif what == "struct":
             missing = [f"{name} {path}" for path in paths if not trimmer.want_struct(name, path)]
         else:
-            sys.exit(f"{keep_path}: neither struct nor tracepoint: {what}")
+            sys.exit(f"{keep_path}: neither struct, typedef nor tracepoint: {what}")
         for wish in missing:
             print(f"not in this kernel: {what} {wish}", file=sys.stderr)
     with open(out_path, "wb") as file:

@@ -120,9 +120,13 @@ pub struct Config {
     pub cpu_bits: u32,
     /// 1: this kernel has no tracepoint `exit_mmap`, so the end of an address space is told by its counters.
     pub ends_by_counters: u32,
+    /// 1: programs can be preempted, and what happens meanwhile on that CPU is left to a second one.
+    pub has_second: u32,
+    /// Zero.
+    pub reserved: u32,
 }
 
 const _: () = {
     assert!(core::mem::size_of::<Layout>() == 26 * 4);
-    assert!(core::mem::size_of::<Config>() == 56);
+    assert!(core::mem::size_of::<Config>() == 64);
 };

@@ -61,6 +61,36 @@ impl Kind {
     ];
 }
 
+/// Hooks with a second program, as indices of its counters.
+#[derive(Debug)]
+pub struct Rescue;
+
+impl Rescue {
+    /// Names of the hooks, in the order of the indices. The second program's name ends with `_again`.
+    pub const HOOKS: [&'static str; Self::COUNT as usize] = [
+        "task_newtask",
+        "sched_process_fork",
+        "sched_process_exec",
+        "sched_process_exit",
+        "sched_process_free",
+        "exit_mmap",
+    ];
+    /// Index of `task_newtask`.
+    pub const NEWTASK: u32 = 0;
+    /// Index of `sched_process_fork`.
+    pub const FORK: u32 = 1;
+    /// Index of `sched_process_exec`.
+    pub const EXEC: u32 = 2;
+    /// Index of `sched_process_exit`.
+    pub const EXIT: u32 = 3;
+    /// Index of `sched_process_free`.
+    pub const FREE: u32 = 4;
+    /// Index of `exit_mmap`.
+    pub const EXIT_MMAP: u32 = 5;
+    /// Number of hooks.
+    pub const COUNT: u32 = 6;
+}
+
 /// What a record is worth when the buffer fills, the least first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Priority {

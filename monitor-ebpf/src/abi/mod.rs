@@ -10,7 +10,7 @@ mod process;
 mod tracked;
 
 pub use config::{Config, Layout, Offset, absent};
-pub use header::{Header, Kind, Priority};
+pub use header::{Header, Kind, Priority, Rescue};
 pub use memory::{Memory, MemoryRecord, MmEndRecord};
 pub use process::{
     ARGS_CHUNK, ARGS_CHUNKS, ArgsRecord, COMM_LEN, EXEC_DATA, ExecRecord, ExitRecord, FILENAME_MAX,

@@ -16,7 +16,7 @@ pub struct TrackedProcess {
     pub clone_flags: u64,
     /// Number of its address space; 0: not known yet.
     pub mm: u64,
-    /// [`TrackedProcess::PENDING`], [`TrackedProcess::DEAD`].
+    /// [`TrackedProcess::PENDING`], [`TrackedProcess::DEAD`], [`TrackedProcess::CREATED`].
     pub flags: u32,
     /// Zero.
     pub reserved: u32,
@@ -27,6 +27,8 @@ impl TrackedProcess {
     pub const PENDING: u32 = 1;
     /// Its last thread has ended; it waits to be reaped and freed.
     pub const DEAD: u32 = 2;
+    /// Its creation has been reported.
+    pub const CREATED: u32 = 4;
 }
 
 assert_layout!(TrackedProcess, 32, { start_ns: 0, clone_flags: 8, mm: 16, flags: 24, reserved: 28 });

@@ -4,6 +4,8 @@ use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::record::Passes;
+
 /// Records every process that a command creates and every change of their memory, from kernel
 /// events and without polling, and explains what happened around fork.
 #[derive(Debug, Parser)]
@@ -57,6 +59,9 @@ pub(super) struct RecordArguments {
     /// Leave a hook out. For tests of rtrace: what depends on it is missing then.
     #[arg(long, value_name = "HOOK", hide = true)]
     pub(super) without: Vec<String>,
+    /// Attach the first, the second, or both programs of each hook. For tests of rtrace.
+    #[arg(long, value_name = "WHICH", hide = true, value_parser = passes)]
+    pub(super) passes: Option<Passes>,
     /// Print the messages of the BPF programs. For developers of rtrace.
     #[arg(long, hide = true)]
     pub(super) debug_bpf: bool,
@@ -84,6 +89,15 @@ pub(super) struct ReportArguments {
     /// Width of the text in columns; the terminal's, or 80 in a pipe.
     #[arg(long, value_name = "COLUMNS", conflicts_with = "json", value_parser = clap::value_parser!(u16).range(40..=1000))]
     pub(super) width: Option<u16>,
+}
+
+fn passes(text: &str) -> Result<Passes, String> {
+    match text {
+        "first" => Ok(Passes::First),
+        "second" => Ok(Passes::Second),
+        "both" => Ok(Passes::Both),
+        _ => Err("first, second or both".to_owned()),
+    }
 }
 
 /// Bytes, with K, M or G for powers of 1024.

@@ -43,6 +43,7 @@ pub(super) fn run(arguments: &RecordArguments) -> anyhow::Result<ExitCode> {
         buffer_bytes: arguments.buffer,
         step_bytes: STEP_BYTES,
         without: arguments.without.clone(),
+        passes: arguments.passes,
         debug: arguments.debug_bpf,
         keep_arguments: arguments.keep_args,
         no_new_privileges: arguments.no_new_privs,

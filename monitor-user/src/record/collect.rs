@@ -26,7 +26,7 @@ use tokio::{
 use super::{
     RecordError,
     launch::Command,
-    load::{LoadOptions, Loaded, StderrLog},
+    load::{LoadOptions, Loaded, Passes, StderrLog},
     losses::{Losses, full_tables},
     privileges, redact,
     sorter::Sorter,
@@ -65,6 +65,8 @@ pub struct Options {
     pub step_bytes: u64,
     /// Hooks to leave out, for tests.
     pub without: Vec<String>,
+    /// Which programs are attached, for tests; `None`: what this kernel needs.
+    pub passes: Option<Passes>,
     /// Print messages of the BPF programs.
     pub debug: bool,
     /// Keep argument lists as they are: secrets in them aren't hidden.
@@ -120,6 +122,7 @@ pub fn record<S: Sink + 'static>(
         buffer_bytes,
         step_bytes: options.step_bytes,
         without: &options.without,
+        passes: options.passes,
         debug: options.debug,
     })?;
     let ring = loaded.take_ring()?;

@@ -124,6 +124,12 @@ pub(super) fn has_per_cpu_counters(btf: &Btf) -> bool {
         .is_some_and(|counters| btf.is_array(counters))
 }
 
+/// Whether a program can be preempted while it runs, so that the kernel skips it for what happens on
+/// its CPU meanwhile: since tracepoints are guarded by fast SRCU, whose guard is a type by this name.
+pub(super) fn preempts_programs(btf: &Btf) -> bool {
+    btf.has_typedef("class_srcu_fast_notrace_t")
+}
+
 /// How far a shared RSS counter may be from the truth, bytes, for each kind.
 ///
 /// Since 6.2 each CPU keeps up to `percpu_counter_batch` pages to itself, which is the larger of 32
@@ -317,6 +323,12 @@ mod tests {
         assert_eq!(has("mmap_lock_released"), [false, true, true, true, true]);
         assert_eq!(has("sched_prepare_exec"), [false, false, true, true, true]);
         assert_eq!(has("page_fault_user"), [true; 5]);
+    }
+
+    #[test]
+    fn programs_can_be_preempted_in_7_2_only() {
+        let preempts = KERNELS.map(|(version, _)| preempts_programs(&kernel(version)));
+        assert_eq!(preempts, [false, false, false, false, true]);
     }
 
     #[test]

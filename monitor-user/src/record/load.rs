@@ -9,11 +9,11 @@ use aya::{
 };
 use aya_log::EbpfLogger;
 use log::Log;
-use monitor_ebpf::abi::{Config, TrackedProcess};
+use monitor_ebpf::abi::{Config, Rescue, TrackedProcess};
 use thiserror::Error;
 use zerocopy::{FromBytes, IntoBytes};
 
-use super::hooks::{HOOKS, RssBound, layout, rss_bound};
+use super::hooks::{HOOKS, RssBound, layout, preempts_programs, rss_bound};
 use crate::host::{
     btf::{Btf, BtfError},
     facts,
@@ -50,6 +50,17 @@ pub enum LoadError {
     },
 }
 
+/// Which of a hook's two programs are attached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passes {
+    /// The first: enough where a program can't be preempted.
+    First,
+    /// The second alone, as if the kernel skipped the first each time: for tests.
+    Second,
+    /// Both.
+    Both,
+}
+
 /// How to load.
 pub(super) struct LoadOptions<'a> {
     /// Size of the ring buffer, bytes: a power of two and at least a page.
@@ -58,6 +69,8 @@ pub(super) struct LoadOptions<'a> {
     pub(super) step_bytes: u64,
     /// Hooks to leave out, for tests.
     pub(super) without: &'a [String],
+    /// Which programs are attached; `None`: what this kernel needs.
+    pub(super) passes: Option<Passes>,
     /// Level of the programs' own messages: 0 none, 5 all.
     pub(super) debug: bool,
 }
@@ -85,6 +98,12 @@ impl Loaded {
         // Numbers of CPUs go up to the possible ones, whether they are online or not.
         let possible = aya::util::nr_cpus().map_or(cpus, |n| u32::try_from(n).unwrap_or(cpus));
         let ring = u64::from(options.buffer_bytes);
+        let passes = options.passes.unwrap_or(if preempts_programs(&btf) {
+            Passes::Both
+        } else {
+            Passes::First
+        });
+        let has_second = passes != Passes::First;
         // With a hook, what stands in for it is left out too.
         let is_left_out = |hook: &str| options.without.iter().any(|name| name == hook);
         let config = Config {
@@ -95,6 +114,8 @@ impl Loaded {
             detail_limit_bytes: ring - ring / 8,
             step_pages: (options.step_bytes / facts::page_size()).max(1),
             cpu_bits: u32::BITS - possible.saturating_sub(1).leading_zeros(),
+            has_second: u32::from(has_second),
+            reserved: 0,
             ends_by_counters: u32::from(!btf.has_tracepoint(MM_END) && !is_left_out(MM_END)),
         };
         let log_level = if options.debug { 5_u8 } else { 0 };
@@ -126,7 +147,13 @@ impl Loaded {
                 stand_ins.insert(hook.name.to_owned(), stand_in.to_owned());
                 continue;
             }
-            attach(&mut ebpf, hook.name, &types)?;
+            let second = second_of(hook.name);
+            if second.is_none() || passes != Passes::Second {
+                attach(&mut ebpf, hook.name, hook.name, &types)?;
+            }
+            if let Some(second) = second.filter(|_| has_second) {
+                attach(&mut ebpf, &second, hook.name, &types)?;
+            }
         }
         let rss_bound = rss_bound(&btf, cpus, facts::page_size());
         Ok(Self {
@@ -218,8 +245,19 @@ impl Loaded {
 
     /// Runs that the kernel skipped since the program was running on that CPU already, by program;
     /// kernels before 5.12 don't tell.
+    ///
+    /// Where a hook has a second program, an event is missing only if both were skipped: it is in the
+    /// count of each, and wasn't reported by the second.
     pub(super) fn recursion_misses(&self) -> BTreeMap<String, u64> {
-        self.told("recursion_misses:")
+        let mut misses = self.told("recursion_misses:");
+        let rescued = self.counters("RESCUED");
+        for (hook, rescued) in Rescue::HOOKS.iter().zip(rescued) {
+            let second = second_of(hook).and_then(|second| misses.remove(&second));
+            if let (Some(first), Some(second)) = (misses.get_mut(*hook), second) {
+                *first = second.min(first.saturating_sub(rescued.iter().sum()));
+            }
+        }
+        misses
     }
 
     /// Instructions that the verifier looked at, by program; kernels before 5.16 don't tell.
@@ -273,7 +311,19 @@ impl Log for StderrLog {
     fn flush(&self) {}
 }
 
-fn attach(ebpf: &mut Ebpf, hook: &'static str, types: &LoaderBtf) -> Result<(), LoadError> {
+/// Name of a hook's second program, if it has one.
+fn second_of(hook: &str) -> Option<String> {
+    Rescue::HOOKS
+        .contains(&hook)
+        .then(|| format!("{hook}_again"))
+}
+
+fn attach(
+    ebpf: &mut Ebpf,
+    name: &str,
+    hook: &'static str,
+    types: &LoaderBtf,
+) -> Result<(), LoadError> {
     let refused = |error: &ProgramError| {
         not_permitted(error).unwrap_or_else(|| LoadError::Program {
             hook,
@@ -281,8 +331,8 @@ fn attach(ebpf: &mut Ebpf, hook: &'static str, types: &LoaderBtf) -> Result<(), 
         })
     };
     let program = ebpf
-        .program_mut(hook)
-        .ok_or_else(|| LoadError::Object(format!("the object has no program {hook}")))?;
+        .program_mut(name)
+        .ok_or_else(|| LoadError::Object(format!("the object has no program {name}")))?;
     let program: &mut BtfTracePoint = program
         .try_into()
         .map_err(|error: ProgramError| refused(&error))?;

@@ -13,7 +13,7 @@ mod survivors;
 pub use collect::{Options, Outcome, Sink, record};
 pub use hooks::{HOOKS, Hook};
 pub use launch::{Command, LaunchError};
-pub use load::LoadError;
+pub use load::{LoadError, Passes};
 
 use thiserror::Error;
 

@@ -155,18 +155,32 @@ fn run_group(group: Group, workspace: &Workspace, options: &Options) -> anyhow::
 
 /// Other kernels than the one that runs here. What can't be fetched or started hasn't run, and says so.
 fn vm(workspace: &Workspace, options: &Options) -> anyhow::Result<Outcome> {
+    if let Some(reason) = vm::hindrance(workspace) {
+        return Ok(Outcome::NotRun(reason));
+    }
+    let few = vm::FEW.map(str::to_owned);
+    let oldest = vm::Plan {
+        kernels: &vm::KERNELS[..1],
+        cpus: &[2],
+        tests: &few,
+        jobs: 1,
+    };
     let columns = if options.all {
-        let mut columns = vm::run(workspace, &vm::KERNELS, &[2], &[])?;
-        let few = vm::FEW.map(str::to_owned);
-        columns.extend(vm::run(workspace, &vm::KERNELS, &[1, 4], &few)?);
+        let all = vm::Plan {
+            kernels: &vm::KERNELS,
+            tests: &[],
+            ..oldest
+        };
+        let other_cpus = vm::Plan {
+            kernels: &vm::KERNELS,
+            cpus: &[1, 4],
+            ..oldest
+        };
+        let mut columns = vm::run(workspace, &all)?;
+        columns.extend(vm::run(workspace, &other_cpus)?);
         columns
     } else {
-        vm::run(
-            workspace,
-            &vm::KERNELS[..1],
-            &[2],
-            &vm::FEW.map(str::to_owned),
-        )?
+        vm::run(workspace, &oldest)?
     };
     for column in &columns {
         output::result(&column.line());

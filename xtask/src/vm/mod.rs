@@ -4,10 +4,12 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::{Command, ExitCode},
+    sync::atomic::{AtomicUsize, Ordering},
+    thread,
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use clap::Args;
 
 use crate::{
@@ -42,6 +44,9 @@ pub(crate) struct Options {
     /// Test programs, such as forks; all of them if none is named
     #[arg(long, value_delimiter = ',')]
     tests: Vec<String>,
+    /// Virtual machines at once
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..))]
+    jobs: u8,
     /// Also run them on this machine's own kernel, and write the results to docs/kernels.md
     #[arg(long)]
     write_docs: bool,
@@ -93,7 +98,13 @@ pub(crate) fn command(workspace: &Workspace, options: &Options) -> anyhow::Resul
     if options.write_docs {
         columns.push(here(workspace, &options.tests)?);
     }
-    columns.extend(run(workspace, kernels, &options.cpus, &options.tests)?);
+    let plan = Plan {
+        kernels,
+        cpus: &options.cpus,
+        tests: &options.tests,
+        jobs: options.jobs,
+    };
+    columns.extend(run(workspace, &plan)?);
     output::result(&table::results(&columns));
     if options.write_docs {
         let page = workspace.root.join("docs/kernels.md");
@@ -108,40 +119,76 @@ pub(crate) fn command(workspace: &Workspace, options: &Options) -> anyhow::Resul
     })
 }
 
-/// Runs test programs on some kernels, one virtual machine after another.
+/// What to run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Plan<'a> {
+    pub(crate) kernels: &'a [Kernel],
+    /// Numbers of CPUs, each a run of its own.
+    pub(crate) cpus: &'a [u32],
+    /// Test programs; empty: all that can run there.
+    pub(crate) tests: &'a [String],
+    /// Virtual machines at once.
+    pub(crate) jobs: u8,
+}
+
+/// Why there can be no virtual machines here.
+pub(crate) fn hindrance(workspace: &Workspace) -> Option<String> {
+    let cache = workspace.target.join("vm");
+    let found = fs::create_dir_all(&cache)
+        .map_err(anyhow::Error::from)
+        .and_then(|()| Qemu::find(&cache));
+    found.err().map(|error| format!("{error:#}"))
+}
+
+/// Runs test programs on some kernels.
 ///
 /// # Errors
 /// No virtual machine can be made at all. A kernel that can't be fetched is a column that says so.
-pub(crate) fn run(
-    workspace: &Workspace,
-    kernels: &[Kernel],
-    cpus: &[u32],
-    wanted: &[String],
-) -> anyhow::Result<Vec<Column>> {
+pub(crate) fn run(workspace: &Workspace, plan: &Plan<'_>) -> anyhow::Result<Vec<Column>> {
     let cache = workspace.target.join("vm");
     fs::create_dir_all(&cache)?;
     let qemu = Qemu::find(&cache)?;
     let built = test::build_kernel_tests(workspace)?;
-    let tests = chosen(&built, wanted)?;
+    let tests = chosen(&built, plan.tests)?;
     let initramfs = cache.join("initramfs");
     make_image(workspace, &built, &cache)?
         .write(&initramfs)
         .context("cannot write the file system of the virtual machines")?;
-    let mut columns = Vec::new();
-    for kernel in kernels {
+    let mut machines = Vec::new();
+    for kernel in plan.kernels {
         let image = kernel.image(&cache);
-        for cpus in cpus {
-            let column = match &image {
-                Ok(image) => in_machine(&qemu, *kernel, image, *cpus, &initramfs, &tests)?,
-                Err(error) => {
-                    output::result(&format!("kernel {}: NOT RUN: {error:#}", kernel.name));
-                    Column::not_run(kernel.name, *cpus, kernel.cgroup)
-                }
-            };
-            columns.push(column);
+        if let Err(error) = &image {
+            output::result(&format!("kernel {}: NOT RUN: {error:#}", kernel.name));
         }
+        let image = image.ok();
+        machines.extend(plan.cpus.iter().map(|cpus| (*kernel, image.clone(), *cpus)));
     }
-    Ok(columns)
+    let next = AtomicUsize::new(0);
+    let work = || -> anyhow::Result<Vec<(usize, Column)>> {
+        let mut columns = Vec::new();
+        while let Some((n, (kernel, image, cpus))) = {
+            let n = next.fetch_add(1, Ordering::Relaxed);
+            machines.get(n).map(|machine| (n, machine))
+        } {
+            let column = match image {
+                Some(image) => in_machine(&qemu, *kernel, image, *cpus, &initramfs, &tests)?,
+                None => Column::not_run(kernel.name, *cpus, kernel.cgroup),
+            };
+            columns.push((n, column));
+        }
+        Ok(columns)
+    };
+    let mut columns = thread::scope(|scope| {
+        let workers: Vec<_> = (0..plan.jobs).map(|_| scope.spawn(work)).collect();
+        let mut columns = Vec::new();
+        for worker in workers {
+            let result = worker.join();
+            columns.extend(result.map_err(|_panic| anyhow!("a virtual machine's thread failed"))??);
+        }
+        anyhow::Ok(columns)
+    })?;
+    columns.sort_by_key(|(n, _)| *n);
+    Ok(columns.into_iter().map(|(_, column)| column).collect())
 }
 
 fn in_machine(
@@ -168,7 +215,7 @@ fn in_machine(
     let start = Instant::now();
     let mut console = Console::default();
     let has_ended = qemu.run(&machine, |line| {
-        output::result(line);
+        output::result(&format!("{}|{cpus}| {line}", kernel.name));
         console.line(line);
     })?;
     output::result(&format!(

@@ -143,10 +143,14 @@ impl Btf {
             .flatten()
     }
 
+    /// Whether the kernel has a typedef of this name.
+    pub fn has_typedef(&self, name: &str) -> bool {
+        self.find(name, KIND_TYPEDEF).is_some()
+    }
+
     /// Whether the kernel has a tracepoint.
     pub fn has_tracepoint(&self, name: &str) -> bool {
-        self.find(&format!("btf_trace_{name}"), KIND_TYPEDEF)
-            .is_some()
+        self.has_typedef(&format!("btf_trace_{name}"))
     }
 
     /// Number of a tracepoint's argument, as a `tp_btf` program counts.

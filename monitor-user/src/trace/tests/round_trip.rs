@@ -112,9 +112,10 @@ fn the_tail_grows_by_new_rows_only_and_not_before_its_time() {
     writer.tick(&recording(), 1_000_000_000).unwrap();
     let first = fs::read(&tail).unwrap();
     writer.push(&events[1]).unwrap();
-    writer.tick(&recording(), 1_499_999_999).unwrap();
+    let due = 1_000_000_000 + WriterOptions::default().tail_interval_ns;
+    writer.tick(&recording(), due - 1).unwrap();
     assert_eq!(fs::read(&tail).unwrap(), first);
-    writer.tick(&recording(), 1_500_000_000).unwrap();
+    writer.tick(&recording(), due).unwrap();
     let second = fs::read(&tail).unwrap();
     assert!(second.len() > first.len() && second.starts_with(&first));
     // Nothing new, nothing written.
