@@ -2,10 +2,12 @@
 //!
 //! Layers, each of which may use only those to its left (`cargo xtask layers` checks it):
 //! `units` < `event` < `decode` < {`trace`, `model`} < `findings` < `report` < `cli`; `record`
-//! stands beside them: it uses `decode` and hands events to sinks that `cli` gives it.
+//! stands beside them: it uses `decode` and hands events to sinks that `cli` gives it. `doctor` judges
+//! facts about a host.
 
 pub mod cli;
 pub mod decode;
+pub mod doctor;
 pub mod event;
 pub mod host;
 pub mod model;

@@ -213,6 +213,8 @@ fn sigterm_reaches_a_command_of_another_user() -> anyhow::Result<()> {
     let mut rtrace = started(call)?;
     let command = child_of(rtrace.id())?;
     assert_eq!(fs::metadata(format!("/proc/{command}"))?.uid(), NOBODY);
+    // Held: the end of its input would end the command too.
+    let _input = rtrace.stdin.take();
     kill(Pid::from_raw(i32::try_from(rtrace.id())?), Signal::SIGTERM)?;
     assert_eq!(rtrace.wait()?.code(), Some(128 + 15));
     Ok(())

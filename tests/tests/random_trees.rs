@@ -28,7 +28,7 @@ fn seeds() -> anyhow::Result<RangeInclusive<u64>> {
 }
 
 /// Records one tree and compares; returns the number of its processes.
-fn one_tree(recorder: &Recorder, seed: u64) -> anyhow::Result<usize> {
+fn one_tree(how: &Recorder, seed: u64) -> anyhow::Result<usize> {
     let folder = tempfile::tempdir()?;
     let log = folder.path().join("truth.log");
     let command: [OsString; 4] = [
@@ -38,7 +38,7 @@ fn one_tree(recorder: &Recorder, seed: u64) -> anyhow::Result<usize> {
         folder.path().into(),
     ];
     let before = boot_ns()?;
-    let recorded = recorder.record_in(folder, &command)?;
+    let recorded = how.record_in(folder, &command)?;
     let between = (before, recorded.ended_ns);
     let outcome = (|| {
         let truth = truth::parse(&fs::read_to_string(&log)?)?;
@@ -77,11 +77,12 @@ fn what_the_first_programs_see_the_second_ones_do_not_report_again() -> anyhow::
     all_trees(&Recorder::new().option("--passes=both"), 1..=10)
 }
 
-fn all_trees(recorder: &Recorder, seeds: RangeInclusive<u64>) -> anyhow::Result<()> {
+#[expect(clippy::print_stdout, reason = "a test's own figures")]
+fn all_trees(how: &Recorder, seeds: RangeInclusive<u64>) -> anyhow::Result<()> {
     let (mut processes, mut trees, mut failed) = (0, 0, Vec::new());
     for seed in seeds {
         trees += 1;
-        match one_tree(recorder, seed) {
+        match one_tree(how, seed) {
             Ok(count) => processes += count,
             Err(error) => failed.push(format!("{error:#}")),
         }

@@ -26,6 +26,8 @@ pub(super) enum Verb {
     Record(RecordArguments),
     /// Say what happened in a recording.
     Report(ReportArguments),
+    /// Say what this host can record, what not and why, and what to do about it.
+    Doctor(DoctorArguments),
 }
 
 #[derive(Debug, Args)]
@@ -66,12 +68,7 @@ pub(super) struct RecordArguments {
     #[arg(long, hide = true)]
     pub(super) debug_bpf: bool,
     /// The command and its arguments.
-    #[arg(
-        required = true,
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        value_name = "COMMAND"
-    )]
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     pub(super) command: Vec<OsString>,
 }
 
@@ -98,6 +95,19 @@ fn passes(text: &str) -> Result<Passes, String> {
         "both" => Ok(Passes::Both),
         _ => Err("first, second or both".to_owned()),
     }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct DoctorArguments {
+    /// Print the result as JSON.
+    #[arg(long, conflicts_with = "for_admin")]
+    pub(super) json: bool,
+    /// Judge another kernel by a copy of its /sys/kernel/btf/vmlinux; needs no rights.
+    #[arg(long, value_name = "FILE", conflicts_with = "for_admin")]
+    pub(super) btf: Option<PathBuf>,
+    /// Print what to ask an administrator for, why it is safe, and how to undo it.
+    #[arg(long)]
+    pub(super) for_admin: bool,
 }
 
 /// Bytes, with K, M or G for powers of 1024.
@@ -137,7 +147,7 @@ mod tests {
     fn everything_from_the_command_on_is_the_commands() {
         let parse = |words: &[&str]| match Arguments::try_parse_from(words).unwrap().verb {
             Verb::Record(options) => options,
-            Verb::Report(_) => panic!("not a report"),
+            _ => panic!("not a recording"),
         };
         for words in [
             ["rtrace", "record", "--", "ls", "-o", "--json"].as_slice(),

@@ -1,6 +1,7 @@
 //! The command line: parses, wires layers together, prints, chooses exit statuses.
 
 mod args;
+mod doctor;
 mod record;
 mod report;
 mod status;
@@ -25,6 +26,7 @@ pub fn main() -> ExitCode {
     let (result, failed) = match arguments.verb {
         Verb::Record(options) => (record::run(&options), RECORD_FAILED),
         Verb::Report(options) => (report::run(&options), READ_FAILED),
+        Verb::Doctor(options) => (doctor::run(&options), READ_FAILED),
     };
     result.unwrap_or_else(|error| {
         complain(&format!("{error:#}"));

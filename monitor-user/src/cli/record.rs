@@ -17,7 +17,7 @@ use crate::{
     event::{Event, Exit, Recording},
     host::{facts, user::Invoker},
     model::Summary,
-    record::{HOOKS, LaunchError, Options, RecordError, Sink, record},
+    record::{HOOKS, LaunchError, LoadError, Options, RecordError, Sink, record},
     report,
     trace::{Owner, TraceWriter, WriterOptions, set_aside},
 };
@@ -65,6 +65,12 @@ pub(super) fn run(arguments: &RecordArguments) -> anyhow::Result<ExitCode> {
             complain(&error.to_string());
             return Ok(ExitCode::from(launch_status(&error)));
         }
+        Err(RecordError::Load(LoadError::NotPermitted)) => return Err(not_permitted()),
+        Err(RecordError::Load(error)) => {
+            return Err(anyhow!(
+                "{error:#}; `rtrace doctor` says what this host lacks"
+            ));
+        }
         Err(error) => return Err(error.into()),
     };
     let (summary, failure) = outcome.sink.finish(&outcome.recording);
@@ -80,6 +86,20 @@ pub(super) fn run(arguments: &RecordArguments) -> anyhow::Result<ExitCode> {
         complain(&format!("the trace is not complete: {error:#}"));
     }
     Ok(ExitCode::from(command_status(outcome.status)))
+}
+
+/// What would work, to the letter.
+fn not_permitted() -> anyhow::Error {
+    let own = std::env::current_exe().unwrap_or_else(|_| "rtrace".into());
+    let words = std::env::args_os().skip(1);
+    let line: Vec<String> = std::iter::once(own.into_os_string())
+        .chain(words)
+        .map(|word| report::shell_word(&word.to_string_lossy()))
+        .collect();
+    anyhow!(
+        "recording needs root or three capabilities (see `rtrace doctor`): sudo {}",
+        line.join(" ")
+    )
 }
 
 /// 128 + n for a death by signal n, as shells have it.

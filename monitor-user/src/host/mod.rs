@@ -2,5 +2,6 @@
 
 pub mod btf;
 pub mod facts;
+pub mod rights;
 pub mod sigpipe;
 pub mod user;

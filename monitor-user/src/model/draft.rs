@@ -25,6 +25,9 @@ pub(super) struct Draft {
     pub(super) threads: u32,
     /// Most live threads that any row told of.
     pub(super) threads_max: u32,
+    /// As the ends of threads tell, which is too high where threads were created between the moment at
+    /// which one counted as gone and the event of its end (before 6.16).
+    pub(super) threads_max_at_ends: u32,
     /// Rows of threads that ended and left others.
     pub(super) thread_exits: u32,
     /// Their CPU time, ns.
@@ -59,6 +62,7 @@ impl Draft {
             comm: None,
             threads: 0,
             threads_max: 1,
+            threads_max_at_ends: 1,
             thread_exits: 0,
             thread_cpu_ns: 0,
             exits: Vec::new(),

@@ -102,7 +102,8 @@ impl State {
             What::ThreadExit(exit) => {
                 draft.thread_exits += 1;
                 draft.thread_cpu_ns = draft.thread_cpu_ns.saturating_add(exit.cpu_ns);
-                draft.threads_max = draft.threads_max.max(exit.threads.saturating_add(1));
+                let before = exit.threads.saturating_add(1);
+                draft.threads_max_at_ends = draft.threads_max_at_ends.max(before);
             }
             // Other threads have names of their own.
             What::Rename(comm) => {

@@ -111,11 +111,7 @@ impl Summary {
                 self.threads += 1;
                 self.max_threads = self.max_threads.max(thread.threads);
             }
-            (What::ThreadExit(exit), Some(key)) => {
-                self.process(key);
-                self.max_threads = self.max_threads.max(exit.threads.saturating_add(1));
-            }
-            (What::Rename(_), Some(key)) => {
+            (What::Rename(_) | What::ThreadExit(_), Some(key)) => {
                 self.process(key);
             }
             (What::Exit(exit), Some(key)) => self.exit(event.time_ns, key, *exit),

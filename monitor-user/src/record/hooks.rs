@@ -103,6 +103,35 @@ pub(super) fn layout(btf: &Btf) -> Result<Layout, String> {
     })
 }
 
+/// What of a kernel recording can use.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Support {
+    /// Hooks that it has.
+    pub hooks: usize,
+    /// Hooks that it doesn't have and can be done without, and what is said instead.
+    pub stand_ins: Vec<(String, String)>,
+    /// What there can be no recording without, in words.
+    pub missing: Vec<String>,
+}
+
+/// Judges a kernel by its types.
+pub fn support(btf: &Btf) -> Support {
+    let mut support = Support::default();
+    for hook in HOOKS {
+        match (btf.has_tracepoint(hook.name), hook.stand_in) {
+            (true, _) => support.hooks += 1,
+            (false, Some(says)) => support
+                .stand_ins
+                .push((hook.name.to_owned(), says.to_owned())),
+            (false, None) => support
+                .missing
+                .push(format!("it has no tracepoint {}", hook.name)),
+        }
+    }
+    support.missing.extend(layout(btf).err());
+    support
+}
+
 /// First RSS counter in `mm_struct` and the step to the next.
 ///
 /// Since 6.2 an array of `struct percpu_counter`, whose `count` lacks what CPUs keep to themselves;

@@ -1,6 +1,6 @@
 //! Loads the BPF programs and attaches them.
 
-use std::{collections::BTreeMap, io, path::Path};
+use std::{collections::BTreeMap, io, path::Path, time::Instant};
 
 use aya::{
     Btf as LoaderBtf, Ebpf, EbpfLoader, include_bytes_aligned,
@@ -21,7 +21,8 @@ use crate::host::{
 
 /// The hook that shows the end of an address space.
 const MM_END: &str = "exit_mmap";
-const BTF: &str = "/sys/kernel/btf/vmlinux";
+/// Where the kernel describes its own types.
+pub const BTF: &str = "/sys/kernel/btf/vmlinux";
 
 static OBJECT: &[u8] = include_bytes_aligned!(concat!(env!("OUT_DIR"), "/rtrace-bpf"));
 
@@ -84,6 +85,46 @@ pub(super) struct Loaded {
     pub(super) stand_ins: BTreeMap<String, String>,
     /// How far an RSS counter may be from the truth.
     pub(super) rss_bound: RssBound,
+    /// How long each step took, ms.
+    steps: Vec<(&'static str, f64)>,
+}
+
+/// Loads and attaches everything, as a recording would, and lets go of it again: how long each step
+/// took, ms.
+///
+/// # Errors
+/// As a recording's.
+pub fn try_load() -> Result<Vec<(&'static str, f64)>, LoadError> {
+    let loaded = Loaded::new(&LoadOptions {
+        buffer_bytes: 1 << 16,
+        step_bytes: 1 << 16,
+        without: &[],
+        passes: None,
+        debug: false,
+    })?;
+    Ok(loaded.steps)
+}
+
+/// Times of the steps of one load.
+struct Watch {
+    last: Instant,
+    steps: Vec<(&'static str, f64)>,
+}
+
+impl Watch {
+    fn start() -> Self {
+        Self {
+            last: Instant::now(),
+            steps: Vec::new(),
+        }
+    }
+
+    fn step(&mut self, name: &'static str) {
+        let now = Instant::now();
+        let ms = now.duration_since(self.last).as_secs_f64() * 1000.0;
+        self.steps.push((name, ms));
+        self.last = now;
+    }
 }
 
 /// A map that this object always has.
@@ -92,6 +133,7 @@ const NO_MAP: &str = "the object has no such map";
 impl Loaded {
     /// Loads and attaches everything that the kernel has.
     pub(super) fn new(options: &LoadOptions<'_>) -> Result<Self, LoadError> {
+        let mut watch = Watch::start();
         let btf = Btf::read(Path::new(BTF))?;
         let layout = layout(&btf).map_err(LoadError::Unsupported)?;
         let cpus = facts::online_cpus();
@@ -119,8 +161,10 @@ impl Loaded {
             ends_by_counters: u32::from(!btf.has_tracepoint(MM_END) && !is_left_out(MM_END)),
         };
         let log_level = if options.debug { 5_u8 } else { 0 };
+        watch.step("looking up the kernel's types");
         let types =
             LoaderBtf::from_sys_fs().map_err(|error| LoadError::Object(error.to_string()))?;
+        watch.step("reading them for the loader");
         let mut ebpf = EbpfLoader::new()
             .btf(None)
             .override_global("LAYOUT", layout.as_bytes(), true)
@@ -131,6 +175,7 @@ impl Loaded {
             .map_err(|error| {
                 not_permitted(&error).unwrap_or_else(|| LoadError::Object(chain(&error)))
             })?;
+        watch.step("making maps");
         let mut missing = Vec::new();
         let mut stand_ins = BTreeMap::new();
         for hook in HOOKS {
@@ -155,12 +200,14 @@ impl Loaded {
                 attach(&mut ebpf, &second, hook.name, &types)?;
             }
         }
+        watch.step("verifying and attaching programs");
         let rss_bound = rss_bound(&btf, cpus, facts::page_size());
         Ok(Self {
             ebpf,
             missing,
             stand_ins,
             rss_bound,
+            steps: watch.steps,
         })
     }
 

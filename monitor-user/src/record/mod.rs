@@ -11,9 +11,9 @@ mod sorter;
 mod survivors;
 
 pub use collect::{Options, Outcome, Sink, record};
-pub use hooks::{HOOKS, Hook};
+pub use hooks::{HOOKS, Hook, Support, support};
 pub use launch::{Command, LaunchError};
-pub use load::{LoadError, Passes};
+pub use load::{BTF, LoadError, Passes, try_load};
 
 use thiserror::Error;
 

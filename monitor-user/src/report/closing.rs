@@ -29,8 +29,14 @@ pub fn closing_lines(
         trust(summary, recording),
     ];
     let mut lines: Vec<String> = lines.iter().map(|l| shorten(l, width)).collect();
-    lines.push(format!("next:      rtrace report {}", shell_word(trace)));
+    lines.push(format!("next:      rtrace report {}", file_word(trace)));
     lines
+}
+
+/// A file's name for a shell; one that begins like an option isn't taken for one.
+fn file_word(name: &str) -> String {
+    let dash = if name.starts_with('-') { "./" } else { "" };
+    words::shell_word(&format!("{dash}{name}"))
 }
 
 fn memory(summary: &Summary, recording: &Recording) -> String {
@@ -114,21 +120,5 @@ fn trust(summary: &Summary, recording: &Recording) -> String {
         format!("trust:     nothing lost ({events})")
     } else {
         format!("trust:     NOT complete: {}", parts.join(", "))
-    }
-}
-
-/// A word for a shell, in quotes if it needs them.
-fn shell_word(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%=".contains(c);
-    if !text.is_empty() && !text.starts_with('-') && text.chars().all(plain) {
-        return text.to_owned();
-    }
-    // A name must not be taken for an option.
-    let dash = if text.starts_with('-') { "./" } else { "" };
-    if escape(text.as_bytes()) == text.replace('\\', "\\\\") {
-        format!("'{dash}{}'", text.replace('\'', "'\\''"))
-    } else {
-        // Bash, zsh and newer POSIX shells read escapes between these quotes.
-        format!("$'{dash}{}'", escape(text.as_bytes()).replace('\'', "\\'"))
     }
 }

@@ -20,3 +20,4 @@ pub use value::{
     ExitReport, Id, ImageReport, ProcessReport, RecordingReport, Report, TopReport, TreeReport,
     TrustReport,
 };
+pub(crate) use words::shell_word;

@@ -1,7 +1,7 @@
 //! Plain words for ends and numbers.
 
 use crate::{
-    report::ExitReport,
+    report::{ExitReport, escape::escape},
     units::{Bytes, Nanos},
 };
 
@@ -100,6 +100,20 @@ pub(super) fn span(low: u64, high: u64) -> String {
     match (low.split_once(' '), high.split_once(' ')) {
         (Some((number, a)), Some((_, b))) if a == b => format!("{number} to {high}"),
         _ => format!("{low} to {high}"),
+    }
+}
+
+/// A word for a shell, in quotes if it needs them.
+pub(crate) fn shell_word(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%=".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    if escape(text.as_bytes()) == text.replace('\\', "\\\\") {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    } else {
+        // Bash, zsh and newer POSIX shells read escapes between these quotes.
+        format!("$'{}'", escape(text.as_bytes()).replace('\'', "\\'"))
     }
 }
 

@@ -19,11 +19,11 @@ const fn layer(name: &'static str, uses: &'static [&'static str], is_pure: bool)
 
 /// The command line ties everything together.
 const BELOW_CLI: &[&str] = &[
-    "units", "event", "decode", "trace", "model", "findings", "report", "host", "record",
+    "units", "event", "decode", "trace", "model", "findings", "report", "host", "record", "doctor",
 ];
 
 /// Every layer; one that isn't here is an error. `main` is the binary.
-pub(super) const LAYERS: [Layer; 11] = [
+pub(super) const LAYERS: [Layer; 12] = [
     layer("units", &[], true),
     layer("event", &["units"], true),
     layer("decode", &["units", "event"], true),
@@ -33,6 +33,7 @@ pub(super) const LAYERS: [Layer; 11] = [
     layer("report", &["units", "event", "model", "findings"], true),
     layer("host", &["units", "event"], false),
     layer("record", &["units", "event", "decode", "host"], false),
+    layer("doctor", &["units", "host"], true),
     layer("cli", BELOW_CLI, false),
     layer("main", &["cli"], false),
 ];

@@ -53,9 +53,15 @@ pub(super) fn threads(draft: &Draft, context: &Context<'_>) -> Option<Threads> {
     }
     // Skipped runs of a BPF program aren't counted by kind: ends can still tell of more births.
     let created = draft.threads.max(ends.saturating_sub(1));
+    let is_short_of_births = births_lost || created > draft.threads;
+    let at_ends = if is_short_of_births {
+        draft.threads_max_at_ends
+    } else {
+        1
+    };
     Some(Threads {
         created,
-        max: draft.threads_max,
+        max: draft.threads_max.max(at_ends),
     })
 }
 

@@ -1,7 +1,10 @@
 //! Who made whom, programs, threads, ends.
 
 use super::*;
-use crate::model::testkit::{MS, START};
+use crate::{
+    event::{Event, Subject, Thread, ThreadExit, What},
+    model::testkit::{MS, START},
+};
 
 #[test]
 fn a_normal_tree() {
@@ -82,6 +85,35 @@ fn exec_from_another_thread_makes_it_the_leader() {
     assert_eq!(root.comm.as_deref(), Some(b"w".as_slice()));
     assert_eq!((root.threads_created, root.threads_max), (Some(2), Some(3)));
     assert_eq!(root.cpu_ns, Some(4 * MS));
+}
+
+#[test]
+fn a_thread_made_while_another_one_leaves_is_no_third_one() {
+    let mut story = Story::new();
+    story.root(10, &["run"]).thread(10, 11).after(1);
+    // Before 6.16 the event of a thread's end comes after it was counted out and waited for: the next
+    // thread is there already.
+    let process = story.key(10);
+    let tid = |tid| Some(Subject { process, tid });
+    let event = |time_ns, subject, what| Event {
+        time_ns,
+        cpu: 0,
+        subject,
+        what,
+    };
+    let made = Thread {
+        threads: 2,
+        ..Thread::default()
+    };
+    let left = ThreadExit {
+        threads: 2,
+        ..ThreadExit::default()
+    };
+    story
+        .event(event(START + 2 * MS, tid(12), What::Thread(made)))
+        .event(event(START + 3 * MS, tid(11), What::ThreadExit(left)));
+    let tree = story.after(5).exit(10, 0).tree();
+    assert_eq!(of(&tree, 10).threads_max, Some(2));
 }
 
 #[test]

@@ -35,7 +35,7 @@ fn losses_are_said() {
 #[test]
 fn the_next_command_can_be_typed() {
     let next = |trace| lines(&Story::new(), trace)[4].clone();
-    assert_eq!(next("-o"), "next:      rtrace report './-o'");
+    assert_eq!(next("-o"), "next:      rtrace report ./-o");
     assert_eq!(next("it's"), "next:      rtrace report 'it'\\''s'");
     assert_eq!(next("a\nb'"), "next:      rtrace report $'a\\nb\\''");
     assert_eq!(next("x\\y"), "next:      rtrace report 'x\\y'");

@@ -1,0 +1,74 @@
+//! `rtrace doctor`.
+
+use std::{io::Write, path::Path, process::ExitCode};
+
+use anyhow::Context;
+
+use super::args::DoctorArguments;
+use crate::{
+    doctor::{self, Facts, Judgement, Kernel},
+    host::{btf::Btf, rights::Rights},
+    record,
+};
+
+/// Recording isn't possible here.
+const NOT_POSSIBLE: u8 = 1;
+
+pub(super) fn run(arguments: &DoctorArguments) -> anyhow::Result<ExitCode> {
+    let own = std::env::current_exe().unwrap_or_else(|_| "rtrace".into());
+    let mut out = std::io::stdout().lock();
+    if arguments.for_admin {
+        write!(out, "{}", doctor::for_admin(&own.to_string_lossy()))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let judgement = match &arguments.btf {
+        Some(path) => of_file(path)?,
+        None => of_this_host(&own),
+    };
+    if arguments.json {
+        writeln!(out, "{}", serde_json::to_string_pretty(&judgement)?)?;
+    } else {
+        write!(out, "{}", doctor::text(&judgement))?;
+    }
+    Ok(if judgement.can_record {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(NOT_POSSIBLE)
+    })
+}
+
+fn of_file(path: &Path) -> anyhow::Result<Judgement> {
+    let btf = Btf::read(path).with_context(|| format!("cannot judge {}", path.display()))?;
+    Ok(doctor::judge(&Facts {
+        kernel: kernel(&btf),
+        rights: None,
+        load: None,
+    }))
+}
+
+fn of_this_host(own: &Path) -> Judgement {
+    let kernel = match Btf::read(Path::new(record::BTF)) {
+        Ok(btf) => kernel(&btf),
+        Err(error) => Kernel::NoBtf(format!("{:#}", anyhow::Error::from(error))),
+    };
+    let mut facts = Facts {
+        kernel,
+        rights: Some(Rights::look(Path::new("/"), own)),
+        load: None,
+    };
+    // What can't work isn't tried: the reason is known already.
+    if doctor::judge(&facts).can_record {
+        let tried = record::try_load();
+        facts.load = Some(tried.map_err(|error| format!("{:#}", anyhow::Error::from(error))));
+    }
+    doctor::judge(&facts)
+}
+
+fn kernel(btf: &Btf) -> Kernel {
+    let support = record::support(btf);
+    Kernel::Read {
+        hooks: support.hooks,
+        stand_ins: support.stand_ins,
+        missing: support.missing,
+    }
+}

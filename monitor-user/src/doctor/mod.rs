@@ -1,0 +1,294 @@
+//! What a host can record and what not, why, and what to do about it.
+//!
+//! A judgement over facts: it looks at nothing itself.
+
+use serde::Serialize;
+
+use crate::host::rights::Rights;
+
+mod text;
+
+pub use text::{for_admin, text};
+
+/// How a check ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// As it should be.
+    Ok,
+    /// Recording works, with less than there could be.
+    Warn,
+    /// There can be no recording.
+    Fail,
+    /// Not looked at.
+    Unknown,
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// Stable name.
+    pub id: &'static str,
+    /// How it ended.
+    pub status: Status,
+    /// What was found.
+    pub text: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fix: Option<String>,
+}
+
+/// What a kernel's BTF says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kernel {
+    /// It can't be read: why.
+    NoBtf(String),
+    /// It was read.
+    Read {
+        /// Hooks that it has.
+        hooks: usize,
+        /// Hooks that it doesn't have, and what stands in for them.
+        stand_ins: Vec<(String, String)>,
+        /// What recording can't do without and isn't there.
+        missing: Vec<String>,
+    },
+}
+
+/// What is to be judged.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// The kernel's BTF.
+    pub kernel: Kernel,
+    /// The host's and the caller's; `None`: only a BTF file is looked at.
+    pub rights: Option<Rights>,
+    /// Whether loading worked: how long each step took, ms, or why not. `None`: not tried.
+    pub load: Option<Result<Vec<(&'static str, f64)>, String>>,
+}
+
+/// All checks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Judgement {
+    /// Whether the caller can record here.
+    pub can_record: bool,
+    /// In the order in which they build on each other.
+    pub checks: Vec<Check>,
+}
+
+const KILL: u32 = 5;
+const DAC_OVERRIDE: u32 = 1;
+const SYS_PTRACE: u32 = 19;
+const SYS_ADMIN: u32 = 21;
+const PERFMON: u32 = 38;
+const BPF: u32 = 39;
+
+/// What three capabilities give instead of root.
+pub const CAPABILITIES: &str = "cap_bpf,cap_perfmon,cap_kill=ep";
+
+/// Judges.
+pub fn judge(facts: &Facts) -> Judgement {
+    let mut checks = kernel(&facts.kernel);
+    if let Some(rights) = &facts.rights {
+        checks.extend([
+            lockdown(rights),
+            allowed(rights),
+            extras(rights),
+            groups(rights),
+        ]);
+        checks.extend(own_file(rights));
+    }
+    checks.push(load(facts.load.as_ref()));
+    Judgement {
+        can_record: checks.iter().all(|check| check.status != Status::Fail),
+        checks,
+    }
+}
+
+fn check(id: &'static str, status: Status, text: impl Into<String>) -> Check {
+    Check {
+        id,
+        status,
+        text: text.into(),
+        fix: None,
+    }
+}
+
+impl Check {
+    fn fix(mut self, fix: impl Into<String>) -> Self {
+        self.fix = Some(fix.into());
+        self
+    }
+}
+
+fn kernel(kernel: &Kernel) -> Vec<Check> {
+    match kernel {
+        Kernel::NoBtf(why) => vec![
+            check("btf", Status::Fail, format!("the kernel's types can't be read: {why}")).fix(
+                "use a kernel built with CONFIG_DEBUG_INFO_BTF=y (Debian, Ubuntu, Fedora and RHEL have had it since \
+                 2021); in a container, let /sys/kernel/btf be seen",
+            ),
+            check("hooks", Status::Unknown, "can't be told without the kernel's types"),
+        ],
+        Kernel::Read {
+            hooks,
+            stand_ins,
+            missing,
+        } => {
+            let all = hooks + stand_ins.len();
+            let mut found = vec![check("btf", Status::Ok, "the kernel tells its types")];
+            if !missing.is_empty() {
+                found.push(
+                    check("hooks", Status::Fail, missing.join("; "))
+                        .fix("use Linux 5.10 or newer; rtrace knows kernels up to 7.2"),
+                );
+            } else if stand_ins.is_empty() {
+                found.push(check("hooks", Status::Ok, format!("{hooks} of {all}")));
+            } else {
+                let told = stand_ins.iter().map(|(hook, says)| format!("no {hook}: {says}"));
+                let told = told.collect::<Vec<_>>().join("; ");
+                found.push(
+                    check("hooks", Status::Warn, format!("{hooks} of {all}; {told}"))
+                        .fix("nothing needs to be done; newer kernels tell it at first hand"),
+                );
+            }
+            found
+        }
+    }
+}
+
+fn lockdown(rights: &Rights) -> Check {
+    match rights.lockdown.as_deref() {
+        Some("confidentiality") => check(
+            "lockdown",
+            Status::Fail,
+            "the kernel is locked down for confidentiality: no program may read its memory, root's neither",
+        )
+        .fix("boot without lockdown=confidentiality, or switch Secure Boot's lockdown down to integrity"),
+        Some(mode) => check("lockdown", Status::Ok, format!("mode {mode} allows it")),
+        None => check("lockdown", Status::Ok, "the kernel has none"),
+    }
+}
+
+fn allowed(rights: &Rights) -> Check {
+    let lacking: Vec<&str> = [(BPF, "CAP_BPF"), (PERFMON, "CAP_PERFMON")]
+        .into_iter()
+        .filter(|(number, _)| !rights.has(*number) && !rights.has(SYS_ADMIN))
+        .map(|(_, name)| name)
+        .collect();
+    if lacking.is_empty() {
+        let by = if rights.is_root {
+            "root"
+        } else {
+            "capabilities"
+        };
+        return check(
+            "rights",
+            Status::Ok,
+            format!("programs may be loaded ({by})"),
+        );
+    }
+    let text = if rights.is_root {
+        format!(
+            "root here lacks {}: this is a container, or a service with fewer rights",
+            lacking.join(" and ")
+        )
+    } else {
+        format!("not root, and without {}", lacking.join(" and "))
+    };
+    let fix = if rights.is_root {
+        "give the container these capabilities (docker run --cap-add BPF --cap-add PERFMON), or record from the host"
+    } else {
+        "run it through sudo, or ask for capabilities: `rtrace doctor --for-admin` prints what to ask for"
+    };
+    check("rights", Status::Fail, text).fix(fix)
+}
+
+fn extras(rights: &Rights) -> Check {
+    let limits: Vec<&str> = [
+        (
+            KILL,
+            "signals can't be passed on to a command that becomes another user",
+        ),
+        (
+            SYS_PTRACE,
+            "of other users' processes less can be read from /proc",
+        ),
+        (
+            DAC_OVERRIDE,
+            "a trace can be written only where the caller may write",
+        ),
+        (SYS_ADMIN, "run times of the BPF programs can't be measured"),
+    ]
+    .into_iter()
+    .filter(|(number, _)| !rights.has(*number))
+    .map(|(_, limit)| limit)
+    .collect();
+    if limits.is_empty() {
+        check("limits", Status::Ok, "none")
+    } else {
+        check("limits", Status::Warn, limits.join("; "))
+    }
+}
+
+fn groups(rights: &Rights) -> Check {
+    let text = match rights.cgroup_versions[..] {
+        [] => "not mounted",
+        [1] => "version 1",
+        [2] => "version 2",
+        _ => "versions 1 and 2",
+    };
+    check("cgroups", Status::Ok, text)
+}
+
+/// Why capabilities of rtrace's file would do nothing. Of no concern to who may load programs already.
+fn own_file(rights: &Rights) -> Option<Check> {
+    if rights.has(BPF) || rights.has(SYS_ADMIN) {
+        return None;
+    }
+    let is_nosuid = rights
+        .own_mount_options
+        .split(',')
+        .any(|option| option == "nosuid");
+    if is_nosuid {
+        let text =
+            "rtrace's file is on a file system mounted nosuid: capabilities given to it do nothing";
+        return Some(
+            check("file", Status::Fail, text).fix("copy it to another one, such as /usr/local/bin"),
+        );
+    }
+    if rights.no_new_privs {
+        let text = "this process may not gain rights (no_new_privs), from sudo or a file's capabilities neither";
+        let fix = "start it outside of the container or service that set it (NoNewPrivileges=, bwrap, snap)";
+        return Some(check("file", Status::Fail, text).fix(fix));
+    }
+    None
+}
+
+fn load(load: Option<&Result<Vec<(&'static str, f64)>, String>>) -> Check {
+    match load {
+        None => check("load", Status::Unknown, "not tried"),
+        Some(Ok(steps)) => {
+            let sum: f64 = steps.iter().map(|(_, ms)| ms).sum();
+            let each: Vec<String> = steps
+                .iter()
+                .map(|(step, ms)| format!("{step} {ms:.0}"))
+                .collect();
+            check(
+                "load",
+                Status::Ok,
+                format!(
+                    "all programs were loaded and attached in {sum:.0} ms ({})",
+                    each.join(", ")
+                ),
+            )
+        }
+        Some(Err(why)) => check(
+            "load",
+            Status::Fail,
+            format!("loading was tried and failed: {why}"),
+        )
+        .fix("see the lines above; if they are all fine, this is a fault of rtrace"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,164 @@
+use super::*;
+
+const ALL: u64 = u64::MAX;
+
+fn host(capabilities: u64) -> Rights {
+    Rights {
+        release: "6.12.0".to_owned(),
+        is_root: capabilities == ALL,
+        capabilities,
+        cgroup_versions: vec![2],
+        own_mount_options: "rw,relatime".to_owned(),
+        ..Rights::default()
+    }
+}
+
+fn good() -> Facts {
+    Facts {
+        kernel: Kernel::Read {
+            hooks: 8,
+            stand_ins: Vec::new(),
+            missing: Vec::new(),
+        },
+        rights: Some(host(ALL)),
+        load: Some(Ok(vec![("types", 30.0), ("programs", 50.4)])),
+    }
+}
+
+fn with(change: impl FnOnce(&mut Rights)) -> Facts {
+    let mut facts = good();
+    if let Some(rights) = &mut facts.rights {
+        change(rights);
+    }
+    facts
+}
+
+/// The check that fails; each of these hosts has one.
+fn fails(facts: &Facts) -> Check {
+    let judgement = judge(facts);
+    assert!(!judgement.can_record);
+    let failed: Vec<_> = judgement
+        .checks
+        .into_iter()
+        .filter(|check| check.status == Status::Fail)
+        .collect();
+    assert_eq!(failed.len(), 1, "{failed:?}");
+    failed.into_iter().next().unwrap()
+}
+
+#[test]
+fn a_good_host_has_nothing_to_mend() {
+    let judgement = judge(&good());
+    assert!(judgement.can_record);
+    assert!(judgement.checks.iter().all(|check| check.fix.is_none()));
+    let text = text(&judgement);
+    assert!(text.contains("in 80 ms (types 30, programs 50)"), "{text}");
+    assert!(text.ends_with("rtrace can record here.\n"), "{text}");
+}
+
+#[test]
+fn each_hindrance_is_named_with_a_way_out() {
+    let no_btf = Facts {
+        kernel: Kernel::NoBtf("no such file".to_owned()),
+        ..good()
+    };
+    let old = Facts {
+        kernel: Kernel::Read {
+            hooks: 7,
+            stand_ins: Vec::new(),
+            missing: vec!["it has no tracepoint rss_stat".to_owned()],
+        },
+        ..good()
+    };
+    let refused = Facts {
+        load: Some(Err("the verifier".to_owned())),
+        ..good()
+    };
+    for (facts, id, word) in [
+        (no_btf, "btf", "CONFIG_DEBUG_INFO_BTF"),
+        (old, "hooks", "5.10"),
+        (
+            with(|r| r.lockdown = Some("confidentiality".to_owned())),
+            "lockdown",
+            "lockdown=",
+        ),
+        (
+            with(|r| (r.capabilities, r.is_root) = (0, false)),
+            "rights",
+            "sudo",
+        ),
+        (with(|r| r.capabilities = 1 << KILL), "rights", "container"),
+        (refused, "load", "fault"),
+    ] {
+        let check = fails(&facts);
+        assert_eq!(check.id, id);
+        let fix = check.fix.unwrap();
+        assert!(fix.contains(word), "{fix}");
+    }
+}
+
+#[test]
+fn capabilities_of_a_file_that_do_nothing_are_explained() {
+    let mount = with(|r| {
+        r.capabilities = 0;
+        r.own_mount_options = "rw,nosuid,nodev".to_owned();
+    });
+    let bound = with(|r| {
+        r.capabilities = 0;
+        r.no_new_privs = true;
+    });
+    for (facts, word) in [(mount, "nosuid"), (bound, "no_new_privs")] {
+        let checks = judge(&facts).checks;
+        let file = checks.iter().find(|check| check.id == "file").unwrap();
+        assert!(file.text.contains(word), "{file:?}");
+    }
+    // Who may load programs already isn't bothered with it.
+    let root = with(|r| r.no_new_privs = true);
+    assert!(judge(&root).can_record);
+}
+
+#[test]
+fn three_capabilities_are_enough_and_their_limits_are_said() {
+    let facts = with(|r| {
+        r.is_root = false;
+        r.capabilities = 1 << KILL | 1 << BPF | 1 << PERFMON;
+    });
+    let judgement = judge(&facts);
+    assert!(judgement.can_record);
+    let limits = judgement.checks.iter().find(|check| check.id == "limits");
+    let limits = limits.unwrap();
+    assert_eq!(limits.status, Status::Warn);
+    assert!(!limits.text.contains("signals"), "{limits:?}");
+}
+
+#[test]
+fn an_old_kernel_says_what_stands_in() {
+    let facts = Facts {
+        kernel: Kernel::Read {
+            hooks: 7,
+            stand_ins: vec![("exit_mmap".to_owned(), "counters tell".to_owned())],
+            missing: Vec::new(),
+        },
+        rights: None,
+        load: None,
+    };
+    let judgement = judge(&facts);
+    assert!(judgement.can_record);
+    assert_eq!(
+        judgement.checks[1].text,
+        "7 of 8; no exit_mmap: counters tell"
+    );
+    assert_eq!(judgement.checks[2].status, Status::Unknown);
+}
+
+#[test]
+fn what_is_sent_to_an_administrator_has_how_why_and_undo() {
+    let letter = for_admin("/usr/local/bin/rtrace");
+    for part in [
+        "sudo setcap cap_bpf,cap_perfmon,cap_kill=ep /usr/local/bin/rtrace\n",
+        "Why that is safe",
+        "sudo setcap -r /usr/local/bin/rtrace\n",
+    ] {
+        assert!(letter.contains(part), "{letter}");
+    }
+}
