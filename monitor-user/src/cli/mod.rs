@@ -2,6 +2,7 @@
 
 mod args;
 mod doctor;
+mod fault;
 mod record;
 mod report;
 mod status;
@@ -25,7 +26,7 @@ pub fn main() -> ExitCode {
     };
     let (result, failed) = match arguments.verb {
         Verb::Record(options) => (record::run(&options), RECORD_FAILED),
-        Verb::Report(options) => (report::run(&options), READ_FAILED),
+        Verb::Report(options) => (fault::guarded(|| report::run(&options)), READ_FAILED),
         Verb::Doctor(options) => (doctor::run(&options), READ_FAILED),
     };
     result.unwrap_or_else(|error| {

@@ -35,22 +35,31 @@ pub(super) fn command_line(packages: &[&str]) -> String {
 /// There is no apt-get or no way to be root, or apt-get fails: a package isn't known, there is no network, or another
 /// package would have to go.
 pub(super) fn install(packages: &[&str]) -> anyhow::Result<()> {
-    if process::find("apt-get").is_none() {
-        bail!("there is no apt-get to install {} with", packages.join(" "));
-    }
-    let is_known = |package: &&str| {
-        process::answer(Command::new("apt-cache").args(["show", "--no-all-versions", package]))
-            .is_some()
-    };
-    if !packages.iter().all(is_known) {
-        output::note("xtask: apt-get update");
-        process::run(&mut as_root("apt-get update --quiet")?)?;
-    }
+    know(packages)?;
     let line = command_line(packages);
     output::note(&format!("xtask: {line}"));
     process::run(&mut as_root(&line)?).context(
         "apt-get can't install them without removing others, or at all (its messages are above)",
     )
+}
+
+/// Fetches apt's lists of packages if they lack one of these.
+///
+/// # Errors
+/// There is no apt-get, no way to be root, or no network.
+pub(crate) fn know(packages: &[&str]) -> anyhow::Result<()> {
+    if process::find("apt-get").is_none() {
+        bail!("there is no apt-get to get {} with", packages.join(" "));
+    }
+    let is_known = |package: &&str| {
+        process::answer(Command::new("apt-cache").args(["show", "--no-all-versions", package]))
+            .is_some()
+    };
+    if packages.iter().all(is_known) {
+        return Ok(());
+    }
+    output::note("xtask: apt-get update");
+    process::run(&mut as_root("apt-get update --quiet")?)
 }
 
 /// Installs what the tests use and isn't there: programs, Python's `venv`, and, beside Debian's cargo, its formatter

@@ -150,6 +150,9 @@ pub(crate) fn run(workspace: &Workspace, plan: &Plan<'_>) -> anyhow::Result<Vec<
     let qemu = Qemu::find(&cache)?;
     let built = test::build_kernel_tests(workspace)?;
     let tests = chosen(&built, plan.tests)?;
+    for (name, reason) in ONLY_HERE {
+        output::result(&format!("{name} NOT RUN in a virtual machine: {reason}"));
+    }
     let initramfs = cache.join("initramfs");
     make_image(workspace, &built, &cache)?
         .write(&initramfs)

@@ -12,7 +12,7 @@ use std::{
 use anyhow::Context;
 
 use super::mirror;
-use crate::{output, process};
+use crate::{output, process, setup};
 
 const PROGRAM: &str = "qemu-system-x86_64";
 const PACKAGE: &str = "qemu-system-x86";
@@ -58,6 +58,7 @@ impl Qemu {
         if found.is_usable() {
             return Ok(found);
         }
+        setup::know(&[PACKAGE])?;
         output::note(&format!("xtask: unpacking {PACKAGE}"));
         // What an earlier attempt left may be of another version.
         let _nothing = fs::remove_dir_all(&folder);
