@@ -1,10 +1,13 @@
 //! Under the real sudo, with settings of our own that only these tests see: each call has mounts of its own.
+//!
+//! `RTRACE_WRITE_DOCS=1` writes a new user's first session to `docs/first-minutes.md`.
 
 use std::{
     collections::BTreeMap,
+    fmt::Write,
     fs,
     os::unix::fs::{MetadataExt, PermissionsExt},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Command, Output},
 };
 
@@ -170,5 +173,82 @@ fn a_link_in_the_way_is_not_followed() -> anyhow::Result<()> {
     ensure!(output.status.success(), "{}", said(&output));
     assert_eq!(fs::read(mine.path())?, b"root's");
     assert!(fs::symlink_metadata(site.path("t.parquet.old"))?.is_symlink());
+    Ok(())
+}
+
+/// What a new user types, the status, and a part of what is answered.
+const FIRST_SESSION: [(&str, i32, &str); 8] = [
+    ("rtrace", 2, "Usage: rtrace <COMMAND>"),
+    (
+        "rtrace record -- python3 pool.py fork",
+        125,
+        "recording needs root or three capabilities",
+    ),
+    ("rtrace doctor", 1, "rtrace can't record here."),
+    ("sudo rtrace doctor", 0, "rtrace can record here."),
+    (
+        "sudo rtrace record -- python3 pool.py fork",
+        0,
+        "next:      rtrace report trace.parquet",
+    ),
+    ("rtrace report", 0, "Complete"),
+    ("rtrace report trace.parquat", 2, "there is no such file"),
+    (
+        "sudo rtrace record -o again.parquet -- pyhton3 pool.py fork",
+        127,
+        "pyhton3: command not found",
+    ),
+];
+
+/// As [`CALL`], with a shell of the user's whose words are typed.
+const SESSION: &str = r#"mount --bind "$1" /etc/sudoers || exit 99
+exec setpriv --reuid=65534 --regid=65534 --clear-groups -- env -i "PATH=$2:/usr/bin:/bin" HOME=/nonexistent \
+  /bin/sh -c "$3""#;
+
+#[test]
+fn a_new_user_gets_on_in_the_first_five_minutes() -> anyhow::Result<()> {
+    let _alone = harness::alone()?;
+    let path = "/usr/bin:/bin";
+    let site = Site::new("")?;
+    let folder = site.folder.path().to_string_lossy().into_owned();
+    // Installed as a package would: where sudo finds it too.
+    let rule =
+        format!("Defaults secure_path=\"{folder}:{path}\"\nnobody ALL=(ALL:ALL) NOPASSWD: ALL\n");
+    fs::set_permissions(site.path("sudoers"), fs::Permissions::from_mode(0o640))?;
+    fs::write(site.path("sudoers"), rule)?;
+    fs::set_permissions(site.path("sudoers"), fs::Permissions::from_mode(0o440))?;
+    fs::copy(
+        rtrace_tests::victims::script("pool.py"),
+        site.path("pool.py"),
+    )?;
+    let mut page = String::new();
+    for (typed, status, expected) in FIRST_SESSION {
+        let mut call = Command::new("unshare");
+        call.args(["--mount", "--", "/bin/sh", "-c", SESSION, "sh"])
+            .arg(site.path("sudoers"))
+            .args([&folder, &format!("exec 2>&1; {typed}")])
+            .current_dir(site.folder.path());
+        let output = call.output()?;
+        let said = String::from_utf8(output.stdout)?;
+        ensure!(
+            output.status.code() == Some(status),
+            "{typed}: {}: {said}",
+            output.status
+        );
+        ensure!(said.contains(expected), "{typed}: {said}");
+        let shown = said.replace(&folder, "/usr/local/bin");
+        write!(page, "\n    $ {typed}\n")?;
+        for line in shown.lines() {
+            let line = format!("    {line}");
+            writeln!(page, "{}", line.trim_end())?;
+        }
+    }
+    if std::env::var_os("RTRACE_WRITE_DOCS").is_some() {
+        let head = "# A new user's first minutes\n\nWritten by the test program `sudo`, from what a user without rights typed and \
+                    what really came out:\n\n    RTRACE_WRITE_DOCS=1 cargo test --release -p rtrace-tests --test sudo\n\n\
+                    The folder in which the test had put rtrace is shown as `/usr/local/bin`.\n";
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/first-minutes.md");
+        fs::write(file, format!("{head}{page}"))?;
+    }
     Ok(())
 }

@@ -25,8 +25,24 @@ pub fn text(judgement: &Judgement) -> String {
     out
 }
 
+/// Columns of a terminal that nobody has widened.
+const WIDTH: usize = 80;
+/// Columns before the text.
+const INDENT: usize = 20;
+
 fn format_line(word: &str, id: &str, text: &str) -> String {
-    format!("{:<20}{text}\n", format!("{word:<6}{id}"))
+    let mut out = String::new();
+    let mut line = format!("{:<INDENT$}", format!("{word:<6}{id}"));
+    for word in text.split(' ') {
+        if line.len() > INDENT && line.len() + word.len() > WIDTH {
+            out += line.trim_end();
+            out.push('\n');
+            line = " ".repeat(INDENT);
+        }
+        line += word;
+        line.push(' ');
+    }
+    out + line.trim_end() + "\n"
 }
 
 /// What to send to an administrator. `program`: rtrace's file.
