@@ -91,6 +91,17 @@ fn pulses(log: &Path) -> anyhow::Result<Vec<(u32, u64)>> {
         .collect()
 }
 
+/// What a process does, as the kernel tells: for who looks into a failure.
+fn what_it_does(pid: &str) -> String {
+    let look = |name: &str| {
+        let text = fs::read_to_string(format!("/proc/{pid}/{name}"));
+        text.unwrap_or_else(|error| error.to_string())
+    };
+    let names = ["stat", "syscall", "wchan", "stack"];
+    let told = names.map(|name| format!("{name}: {}", look(name).trim()));
+    format!("process {pid}: {}", told.join("; "))
+}
+
 /// Kills a recorder after so long and checks what is left; how many children were sure to be in the trace.
 fn kill_after(delay: Duration) -> anyhow::Result<usize> {
     let folder = tempfile::tempdir()?;
@@ -104,6 +115,9 @@ fn kill_after(delay: Duration) -> anyhow::Result<usize> {
     eventually("the command has started", || Ok(!pulses(&log)?.is_empty()))?;
     let programs = programs_of(rtrace.id())?;
     ensure!(!programs.is_empty(), "a recorder holds its programs");
+    let own = rtrace.id();
+    let children = fs::read_to_string(format!("/proc/{own}/task/{own}/children"))?;
+    let command = children.split_whitespace().next().context("no child")?;
     thread::sleep(delay);
     let killed_ns = boot_ns()?;
     rtrace.kill()?;
@@ -113,7 +127,8 @@ fn kill_after(delay: Duration) -> anyhow::Result<usize> {
     let before = pulses(&log)?.len();
     eventually("the command goes on", || {
         Ok(pulses(&log)?.len() >= before + 5)
-    })?;
+    })
+    .with_context(|| what_it_does(command))?;
     drop(input);
     eventually("the command ends as it would have", || {
         Ok(fs::read_to_string(&log)?.ends_with("done\n"))

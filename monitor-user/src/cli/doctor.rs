@@ -18,7 +18,9 @@ pub(super) fn run(arguments: &DoctorArguments) -> anyhow::Result<ExitCode> {
     let own = std::env::current_exe().unwrap_or_else(|_| "rtrace".into());
     let mut out = std::io::stdout().lock();
     if arguments.for_admin {
-        write!(out, "{}", doctor::for_admin(&own.to_string_lossy()))?;
+        let letter =
+            doctor::for_admin(&own.to_string_lossy(), doctor::capabilities(&this_kernel()));
+        write!(out, "{letter}")?;
         return Ok(ExitCode::SUCCESS);
     }
     let judgement = match &arguments.btf {
@@ -47,12 +49,8 @@ fn of_file(path: &Path) -> anyhow::Result<Judgement> {
 }
 
 fn of_this_host(own: &Path) -> Judgement {
-    let kernel = match Btf::read(Path::new(record::BTF)) {
-        Ok(btf) => kernel(&btf),
-        Err(error) => Kernel::NoBtf(format!("{:#}", anyhow::Error::from(error))),
-    };
     let mut facts = Facts {
-        kernel,
+        kernel: this_kernel(),
         rights: Some(Rights::look(Path::new("/"), own)),
         load: None,
     };
@@ -64,11 +62,19 @@ fn of_this_host(own: &Path) -> Judgement {
     doctor::judge(&facts)
 }
 
+fn this_kernel() -> Kernel {
+    match Btf::read(Path::new(record::BTF)) {
+        Ok(btf) => kernel(&btf),
+        Err(error) => Kernel::NoBtf(format!("{:#}", anyhow::Error::from(error))),
+    }
+}
+
 fn kernel(btf: &Btf) -> Kernel {
     let support = record::support(btf);
     Kernel::Read {
         hooks: support.hooks,
         stand_ins: support.stand_ins,
         missing: support.missing,
+        locks_memory: support.locks_memory,
     }
 }

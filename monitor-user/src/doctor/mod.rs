@@ -51,6 +51,8 @@ pub enum Kernel {
         stand_ins: Vec<(String, String)>,
         /// What recording can't do without and isn't there.
         missing: Vec<String>,
+        /// BPF memory counts against the limit of locked memory.
+        locks_memory: bool,
     },
 }
 
@@ -78,11 +80,21 @@ const KILL: u32 = 5;
 const DAC_OVERRIDE: u32 = 1;
 const SYS_PTRACE: u32 = 19;
 const SYS_ADMIN: u32 = 21;
+const SYS_RESOURCE: u32 = 24;
 const PERFMON: u32 = 38;
 const BPF: u32 = 39;
+/// Locked memory that a recording with the usual buffer needs at most, bytes.
+const ENOUGH_LOCKED: u64 = 64 << 20;
 
-/// What three capabilities give instead of root.
-pub const CAPABILITIES: &str = "cap_bpf,cap_perfmon,cap_kill=ep";
+/// What does instead of root, in the words of `setcap`.
+pub fn capabilities(kernel: &Kernel) -> &'static str {
+    match kernel {
+        Kernel::Read {
+            locks_memory: true, ..
+        } => "cap_bpf,cap_perfmon,cap_kill,cap_sys_resource=ep",
+        _ => "cap_bpf,cap_perfmon,cap_kill=ep",
+    }
+}
 
 /// Judges.
 pub fn judge(facts: &Facts) -> Judgement {
@@ -95,6 +107,7 @@ pub fn judge(facts: &Facts) -> Judgement {
             groups(rights),
         ]);
         checks.extend(own_file(rights));
+        checks.extend(locked_memory(rights, &facts.kernel));
     }
     checks.push(load(facts.load.as_ref()));
     Judgement {
@@ -132,6 +145,7 @@ fn kernel(kernel: &Kernel) -> Vec<Check> {
             hooks,
             stand_ins,
             missing,
+            ..
         } => {
             let all = hooks + stand_ins.len();
             let mut found = vec![check("btf", Status::Ok, "the kernel tells its types")];
@@ -261,6 +275,30 @@ fn own_file(rights: &Rights) -> Option<Check> {
         return Some(check("file", Status::Fail, text).fix(fix));
     }
     None
+}
+
+/// Before 5.11 a buffer of the usual size is far above the usual limit.
+fn locked_memory(rights: &Rights, kernel: &Kernel) -> Option<Check> {
+    let limit = rights.locked_memory_bytes?;
+    let counts = matches!(
+        kernel,
+        Kernel::Read {
+            locks_memory: true,
+            ..
+        }
+    );
+    if !counts || rights.has(SYS_RESOURCE) || limit >= ENOUGH_LOCKED {
+        return None;
+    }
+    let text = format!(
+        "on this kernel BPF memory counts as locked, and only {} KiB may be (ulimit -l)",
+        limit >> 10
+    );
+    let fix = format!(
+        "raise the limit to {} MiB (limits.conf, LimitMEMLOCK=), or give rtrace's file cap_sys_resource too",
+        ENOUGH_LOCKED >> 20
+    );
+    Some(check("memlock", Status::Fail, text).fix(fix))
 }
 
 fn load(load: Option<&Result<Vec<(&'static str, f64)>, String>>) -> Check {

@@ -19,6 +19,7 @@ fn good() -> Facts {
             hooks: 8,
             stand_ins: Vec::new(),
             missing: Vec::new(),
+            locks_memory: false,
         },
         rights: Some(host(ALL)),
         load: Some(Ok(vec![("types", 30.0), ("programs", 50.4)])),
@@ -69,6 +70,7 @@ fn each_hindrance_is_named_with_a_way_out() {
             hooks: 7,
             stand_ins: Vec::new(),
             missing: vec!["it has no tracepoint rss_stat".to_owned()],
+            locks_memory: false,
         },
         ..good()
     };
@@ -140,6 +142,7 @@ fn an_old_kernel_says_what_stands_in() {
             hooks: 7,
             stand_ins: vec![("exit_mmap".to_owned(), "counters tell".to_owned())],
             missing: Vec::new(),
+            locks_memory: false,
         },
         rights: None,
         load: None,
@@ -154,8 +157,31 @@ fn an_old_kernel_says_what_stands_in() {
 }
 
 #[test]
+fn a_limit_of_locked_memory_matters_on_old_kernels_only() {
+    let old = |change: fn(&mut Rights)| {
+        let mut facts = with(change);
+        if let Kernel::Read { locks_memory, .. } = &mut facts.kernel {
+            *locks_memory = true;
+        }
+        facts
+    };
+    let limited: fn(&mut Rights) = |r| {
+        (r.is_root, r.capabilities) = (false, 1 << KILL | 1 << BPF | 1 << PERFMON);
+        r.locked_memory_bytes = Some(64 << 10);
+    };
+    let facts = old(limited);
+    assert_eq!(fails(&facts).id, "memlock");
+    assert!(capabilities(&facts.kernel).contains("cap_sys_resource"));
+    assert!(judge(&with(limited)).can_record);
+    assert!(
+        judge(&old(|r| r.locked_memory_bytes = Some(64 << 10))).can_record,
+        "root may raise it"
+    );
+}
+
+#[test]
 fn what_is_sent_to_an_administrator_has_how_why_and_undo() {
-    let letter = for_admin("/usr/local/bin/rtrace");
+    let letter = for_admin("/usr/local/bin/rtrace", capabilities(&good().kernel));
     for part in [
         "sudo setcap cap_bpf,cap_perfmon,cap_kill=ep /usr/local/bin/rtrace\n",
         "Why that is safe",

@@ -1,6 +1,6 @@
 //! The judgement for people.
 
-use super::{CAPABILITIES, Judgement, Status};
+use super::{Judgement, Status};
 
 /// A line for each check, with what to do below it.
 pub fn text(judgement: &Judgement) -> String {
@@ -45,13 +45,13 @@ fn format_line(word: &str, id: &str, text: &str) -> String {
     out + line.trim_end() + "\n"
 }
 
-/// What to send to an administrator. `program`: rtrace's file.
-pub fn for_admin(program: &str) -> String {
+/// What to send to an administrator. `program`: rtrace's file; `capabilities`: what it needs on this kernel.
+pub fn for_admin(program: &str, capabilities: &str) -> String {
     format!(
         "I would like to record which processes my jobs create and how much memory they use, with rtrace.\n\
          Please run one of these on the hosts that I use:\n\
          \n\
-         \x20   sudo setcap {CAPABILITIES} {program}\n\
+         \x20   sudo setcap {capabilities} {program}\n\
          \x20   echo 'USER ALL=(root) {program} record *' | sudo tee /etc/sudoers.d/rtrace     (put my name for USER)\n\
          \n\
          Why that is safe:\n\

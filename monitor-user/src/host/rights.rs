@@ -19,6 +19,8 @@ pub struct Rights {
     pub lockdown: Option<String>,
     /// `kernel.unprivileged_bpf_disabled`.
     pub unprivileged_bpf_disabled: Option<u32>,
+    /// Memory that the process may lock, bytes; `None`: without limit.
+    pub locked_memory_bytes: Option<u64>,
     /// Mounted versions of control groups, the lower first.
     pub cgroup_versions: Vec<u8>,
     /// Mount of the file system that holds rtrace's own file: its options.
@@ -49,6 +51,7 @@ impl Rights {
                 .trim()
                 .parse()
                 .ok(),
+            locked_memory_bytes: locked(&read("proc/self/limits")),
             cgroup_versions: groups.map(|(version, _)| version).collect(),
             own_mount_options: options_of(&mounts, own).unwrap_or_default(),
         }
@@ -58,6 +61,14 @@ impl Rights {
     pub fn has(&self, capability: u32) -> bool {
         self.capabilities >> capability & 1 == 1
     }
+}
+
+/// Soft limit of a line such as `Max locked memory         65536                65536                bytes`.
+fn locked(limits: &str) -> Option<u64> {
+    let line = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max locked memory"))?;
+    line.split_whitespace().next()?.parse().ok()
 }
 
 /// The word in brackets: `none [integrity] confidentiality`.
@@ -97,6 +108,10 @@ mod tests {
                 "Uid:\t1000\t1000\t0\t1000\nCapEff:\t00000000c0000020\nNoNewPrivs:\t1\n",
             ),
             ("proc/sys/kernel/osrelease", "6.1.0\n"),
+            (
+                "proc/self/limits",
+                "Max locked memory  65536  131072  bytes\n",
+            ),
             ("proc/sys/kernel/unprivileged_bpf_disabled", "2\n"),
             (
                 "sys/kernel/security/lockdown",
@@ -120,6 +135,7 @@ mod tests {
         assert_eq!(rights.cgroup_versions, [2]);
         assert_eq!(rights.own_mount_options, "rw,nosuid");
         assert_eq!(rights.release, "6.1.0");
+        assert_eq!(rights.locked_memory_bytes, Some(65536));
     }
 
     #[test]

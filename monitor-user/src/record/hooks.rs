@@ -112,11 +112,16 @@ pub struct Support {
     pub stand_ins: Vec<(String, String)>,
     /// What there can be no recording without, in words.
     pub missing: Vec<String>,
+    /// BPF memory counts against the limit of locked memory (until 5.10, `struct bpf_map_memory`).
+    pub locks_memory: bool,
 }
 
 /// Judges a kernel by its types.
 pub fn support(btf: &Btf) -> Support {
-    let mut support = Support::default();
+    let mut support = Support {
+        locks_memory: btf.has_struct("bpf_map_memory"),
+        ..Support::default()
+    };
     for hook in HOOKS {
         match (btf.has_tracepoint(hook.name), hook.stand_in) {
             (true, _) => support.hooks += 1,
@@ -352,6 +357,17 @@ mod tests {
         assert_eq!(has("mmap_lock_released"), [false, true, true, true, true]);
         assert_eq!(has("sched_prepare_exec"), [false, false, true, true, true]);
         assert_eq!(has("page_fault_user"), [true; 5]);
+    }
+
+    #[test]
+    fn every_kernel_is_supported_and_5_10_with_two_limits() {
+        for (version, _) in KERNELS {
+            let support = support(&kernel(version));
+            assert_eq!(support.missing, [""; 0], "{version}");
+            let is_old = version == "5.10";
+            assert_eq!(support.locks_memory, is_old, "{version}");
+            assert_eq!(support.stand_ins.len(), usize::from(is_old), "{version}");
+        }
     }
 
     #[test]

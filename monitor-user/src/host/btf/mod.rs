@@ -143,6 +143,11 @@ impl Btf {
             .flatten()
     }
 
+    /// Whether the kernel has a struct of this name.
+    pub fn has_struct(&self, name: &str) -> bool {
+        self.find(name, KIND_STRUCT).is_some()
+    }
+
     /// Whether the kernel has a typedef of this name.
     pub fn has_typedef(&self, name: &str) -> bool {
         self.find(name, KIND_TYPEDEF).is_some()
