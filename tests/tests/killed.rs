@@ -26,6 +26,8 @@ const MANY_KILLS: u64 = 200;
 const SAFE_NS: u64 = 1_000_000_000;
 /// Kills come up to so long after the start.
 const LATEST_MS: u64 = 2_500;
+/// By how much an emulated machine is slower, roughly.
+const EMULATION: u64 = 4;
 
 #[test]
 fn the_command_lives_on_and_the_trace_is_readable() -> anyhow::Result<()> {
@@ -91,6 +93,15 @@ fn pulses(log: &Path) -> anyhow::Result<Vec<(u32, u64)>> {
         .collect()
 }
 
+/// 1 on a real machine.
+fn slowness() -> u64 {
+    if env::var_os("RTRACE_EMULATED").is_some() {
+        EMULATION
+    } else {
+        1
+    }
+}
+
 /// What a process does, as the kernel tells: for who looks into a failure.
 fn what_it_does(pid: &str) -> String {
     let look = |name: &str| {
@@ -148,7 +159,7 @@ fn kill_after(delay: Duration) -> anyhow::Result<usize> {
     let all = pulses(&log)?;
     let sure: Vec<u32> = all
         .iter()
-        .filter(|(_, time_ns)| time_ns + SAFE_NS < killed_ns)
+        .filter(|(_, time_ns)| time_ns + SAFE_NS * slowness() < killed_ns)
         .map(|(pid, _)| *pid)
         .collect();
     let missing: Vec<_> = sure.iter().filter(|pid| !there.contains(pid)).collect();
@@ -180,7 +191,7 @@ fn whenever_it_is_killed_all_but_the_last_second_is_readable() -> anyhow::Result
         state = state
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
-        let delay = Duration::from_millis((state >> 33) % LATEST_MS);
+        let delay = Duration::from_millis((state >> 33) % (LATEST_MS * slowness()));
         sure += kill_after(delay).with_context(|| format!("kill {n}, after {delay:?}"))?;
     }
     ensure!(sure > 0, "no kill came late enough to show anything");

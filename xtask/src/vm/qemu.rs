@@ -115,8 +115,9 @@ impl Qemu {
             .map(|(name, value)| format!("{name}={value}"))
             .collect();
         command
-            // One thread for all CPUs. With one for each, CPUs of 6.1 were seen to be caught for good in
-            // `copy_process`, where the kernel had just changed its code for a tracepoint.
+            // One thread for all CPUs. With one for each, CPUs of 6.1 were caught for good in `copy_process`, where
+            // the kernel had just changed its code for a tracepoint: the new instruction was in memory, and QEMU 7.2
+            // still had the breakpoint that stands there meanwhile.
             .args(["-accel", "tcg,thread=single", "-cpu", "max", "-m", "2G"])
             .args(["-display", "none", "-vga", "none", "-nic", "none"])
             .args(["-monitor", "none", "-serial", "stdio", "-no-reboot"])
