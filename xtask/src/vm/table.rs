@@ -114,7 +114,7 @@ fn words(counts: Counts) -> String {
 }
 
 /// Names in the order in which they first appear.
-fn rows<T>(columns: &[Column], of: impl Fn(&Column) -> &[(String, T)]) -> Vec<String> {
+fn rows<T>(columns: &[&Column], of: impl Fn(&Column) -> &[(String, T)]) -> Vec<String> {
     let mut rows: Vec<String> = Vec::new();
     for column in columns {
         for (name, _) in of(column) {
@@ -128,29 +128,34 @@ fn rows<T>(columns: &[Column], of: impl Fn(&Column) -> &[(String, T)]) -> Vec<St
 
 /// Results as a table in Markdown.
 pub(super) fn results(columns: &[Column]) -> String {
-    let rows = rows(columns, |column| &column.cells);
-    table("test program", columns, &rows, |column, row| {
+    let columns: Vec<&Column> = columns.iter().collect();
+    let rows = rows(&columns, |column| &column.cells);
+    table("test program", &columns, &rows, |column, row| {
         column.cell(row)
     })
 }
 
-/// Instructions that the verifier looked at, as a table in Markdown.
+/// Instructions that the verifier looked at, as a table in Markdown, of the kernels that told.
 fn verified(columns: &[Column]) -> String {
-    let rows = rows(columns, |column| &column.verified);
-    table("program", columns, &rows, |column, row| {
+    let columns: Vec<&Column> = columns
+        .iter()
+        .filter(|column| !column.verified.is_empty())
+        .collect();
+    let rows = rows(&columns, |column| &column.verified);
+    table("program", &columns, &rows, |column, row| {
         let count = column.verified.iter().find(|(name, _)| name == row);
-        count.map_or_else(|| "not told".to_owned(), |(_, count)| count.to_string())
+        count.map_or_else(|| "-".to_owned(), |(_, count)| count.to_string())
     })
 }
 
 fn table(
     corner: &str,
-    columns: &[Column],
+    columns: &[&Column],
     rows: &[String],
     cell: impl Fn(&Column, &str) -> String,
 ) -> String {
     let line = |first: &str, cells: Vec<String>| format!("| {first} | {} |\n", cells.join(" | "));
-    let mut out = line(corner, columns.iter().map(Column::head).collect());
+    let mut out = line(corner, columns.iter().map(|column| column.head()).collect());
     out += &line("---", columns.iter().map(|_| "---".to_owned()).collect());
     for row in rows {
         let cells = columns.iter().map(|column| cell(column, row)).collect();
