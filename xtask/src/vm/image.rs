@@ -59,7 +59,9 @@ impl Image {
             image.entries.insert(name.into(), Entry::Link(to.clone()));
             image.folder(&to);
         }
-        for name in ["dev", "etc", "mnt", "proc", "root", "run", "sys", "tmp"] {
+        for name in [
+            "dev", "etc", "mnt", "proc", "root", "run", "scratch", "sys", "tmp",
+        ] {
             image.folder(Path::new(name));
         }
         image

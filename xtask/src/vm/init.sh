@@ -8,7 +8,9 @@ mount -t devtmpfs devtmpfs /dev
 mkdir -p /dev/shm /dev/pts
 mount -t devpts devpts /dev/pts
 mount -t tmpfs -o mode=1777 tmpfs /dev/shm
-mount -t tmpfs -o mode=1777 tmpfs /tmp
+# Not over /tmp: this machine's clone or build folder may be below it.
+mount -t tmpfs -o mode=1777 tmpfs /scratch
+export TMPDIR=/scratch
 mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null
 if [ "$RTRACE_CGROUP" = 1 ]; then
   mount -t tmpfs tmpfs /sys/fs/cgroup
@@ -24,7 +26,7 @@ echo "-- kernel $(uname -r), control groups $RTRACE_CGROUP, $(nproc) CPUs, $(cut
 
 . /etc/rtrace-tests
 cd "$RTRACE_TESTS_FOLDER" || exit 1
-"$RTRACE_BIN" record --quiet -o /tmp/verified.parquet -- true && "$RTRACE_BIN" report --json /tmp/verified.parquet \
+"$RTRACE_BIN" record --quiet -o /scratch/verified.parquet -- true && "$RTRACE_BIN" report --json /scratch/verified.parquet \
   | grep -A 40 '"verified_instructions"' | sed -n '2,/}/s/^ *"\([a-z_]*\)": \([0-9]*\),*$/-- verified \1 \2/p'
 for name in $(echo "$RTRACE_TESTS" | tr , ' '); do
   echo "-- $name"
