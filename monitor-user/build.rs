@@ -43,9 +43,10 @@ fn main() {
         Ok(status) if status.success() => {}
         Ok(status) => {
             println!(
-                "cargo::error=building the BPF side failed ({status}); its messages are above"
+                "cargo::error=building the BPF side failed ({status}); its messages are among what follows"
             );
-            return;
+            // Only then does cargo show what a build script's commands have printed.
+            std::process::exit(1);
         }
         Err(error) => {
             println!(

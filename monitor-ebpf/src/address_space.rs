@@ -3,12 +3,14 @@
 //! `exit_mmap` tells the end. 5.10 doesn't have it: there an address space is over when nobody uses
 //! it and its counters have come down to nothing, or at the latest when its last user's exit is seen.
 
-use monitor_ebpf::abi::{Kind, Memory, MmEndRecord};
+use monitor_ebpf::abi::{Kind, Memory, MemoryRecord, MmEndRecord, Parts, Resolution};
 
 use crate::{
+    atomic,
     emit::{Subject, count_full, cpu, emit, now, setting},
     kernel::Mm,
     maps::{ADDRESS_SPACES, AddressSpace, ENDING},
+    tree,
 };
 
 /// The entry of an address space, if it has one.
@@ -24,22 +26,24 @@ fn enter(mm: Mm) -> Option<*mut AddressSpace> {
     let space = AddressSpace {
         id: new_id(),
         flags: 0,
-        reserved: 0,
+        arrivals: 0,
         now: memory,
-        sent: Memory {
-            rss: [0; 4],
-            total_vm: 0,
-        },
+        // Fork and exec tell it themselves.
+        sent: memory,
         peak: memory,
         peak_ns: now(),
         last: memory,
         peak_vm: memory.total_vm,
         peak_swap: 0,
+        settled_vm: memory.total_vm,
+        settled_stack: mm.stack_vm(),
     };
     if ADDRESS_SPACES.insert(mm.address(), space, 0).is_err() {
         count_full(1);
         return None;
     }
+    tree::rss(resident(&memory));
+    tree::vm(memory.total_vm as i64);
     find(mm)
 }
 
@@ -84,7 +88,12 @@ pub(crate) fn end(space: *mut AddressSpace, address: u64) {
             (*record).peak_swap = (*space).peak_swap;
         }
     });
-    let _gone = ADDRESS_SPACES.remove(address);
+    // SAFETY: a map value.
+    let left = unsafe { (*space).now };
+    if ADDRESS_SPACES.remove(address).is_ok() {
+        tree::rss(-resident(&left));
+        tree::vm(-(left.total_vm as i64));
+    }
 }
 
 /// Whether the tear-down has given everything back, where no hook tells.
@@ -109,34 +118,190 @@ fn new_id() -> u64 {
     (((since >> 6) + 1) << (setting!(cpu_bits) & 15)) | u64::from(cpu())
 }
 
-/// Remembers the memory of an address space as of an event. Whether a record is due.
+/// Takes a change of one kind of memory, as the hook or the counter tells it. Whether a record is due.
+///
+/// Threads of one process may do so at once: a value is absolute, so that the next event sets right what
+/// was overwritten.
 #[inline(always)]
 pub(crate) fn update(space: *mut AddressSpace, mm: Mm, member: u32, value: i64) -> bool {
     let index = (member & 3) as usize;
-    let step = setting!(step_pages);
-    // SAFETY: a map value. Threads of one process may write it at once. Each value is absolute, so
-    // the next event sets right what was overwritten; a maximum that another CPU overwrites with a
-    // lower one is lost, and was higher by what one event adds.
+    note_ending(space, mm);
+    // SAFETY: a map value.
+    unsafe {
+        let before = (*space).now.rss[index];
+        (*space).now.rss[index] = value;
+        changed(space, index, value, before)
+    }
+}
+
+/// The same where counters can be read exactly: reads this one.
+///
+/// What a CPU has read is old when another one has changed the counter meanwhile and written down what it
+/// read. So each says that it is there before it reads, and reads again if another one came.
+#[inline(always)]
+pub(crate) fn update_exactly(space: *mut AddressSpace, mm: Mm, member: u32) -> bool {
+    let index = (member & 3) as usize;
+    note_ending(space, mm);
+    let mut is_due = false;
+    // SAFETY: map values; other CPUs write them at once, so they are read as they are now.
+    unsafe {
+        let arrivals = &raw mut (*space).arrivals;
+        let place = (&raw mut (*space).now.rss).cast::<i64>().add(index);
+        atomic::add(arrivals, 1);
+        for _ in 0..MOST_READS {
+            let seen = arrivals.read_volatile();
+            let value = mm.counter(member);
+            // Exchanged: each change of the value adds to the tree's sum once.
+            let before = atomic::exchange(place, value);
+            is_due |= changed(space, index, value, before);
+            if arrivals.read_volatile() == seen {
+                break;
+            }
+        }
+    }
+    is_due
+}
+
+/// More than ever happened; what is left to be seen then is seen at the next event.
+const MOST_READS: u32 = 4;
+
+/// What a new value of a kind means. Whether a record is due.
+///
+/// # Safety
+/// `space` is a map value.
+#[inline(always)]
+unsafe fn changed(space: *mut AddressSpace, index: usize, value: i64, before: i64) -> bool {
+    // SAFETY: a map value.
     unsafe {
         let space = &mut *space;
-        if mm.is_ending() && space.flags & ENDING == 0 {
-            space.flags |= ENDING;
-            space.last = space.now;
+        if index == SWAP {
+            if value > 0 && value as u64 > space.peak_swap {
+                space.peak_swap = value as u64;
+            }
+        } else {
+            tree::rss(value - before);
         }
-        space.now.rss[index] = value;
-        space.now.total_vm = mm.total_vm();
-        if space.now.total_vm > space.peak_vm {
-            space.peak_vm = space.now.total_vm;
-        }
-        if value > 0 && index == SWAP && value as u64 > space.peak_swap {
-            space.peak_swap = value as u64;
-        }
-        if resident(&space.now) > resident(&space.peak) {
+        let whole = resident(&space.now);
+        if whole > resident(&space.peak) {
             space.peak = space.now;
             space.peak_ns = now();
         }
-        let moved = value.abs_diff(space.sent.rss[index]);
-        moved >= step
+        resolution().is_due(value.abs_diff(space.sent.rss[index]), positive(whole))
+    }
+}
+
+/// Notes that the tear-down has begun: what it gives back is no longer the state.
+#[inline(always)]
+fn note_ending(space: *mut AddressSpace, mm: Mm) {
+    // SAFETY: a map value.
+    unsafe {
+        if mm.is_ending() && (*space).flags & ENDING == 0 {
+            (*space).flags |= ENDING;
+            (*space).last = (*space).now;
+        }
+    }
+}
+
+/// Takes how much is mapped. Whether a record is due.
+#[inline(always)]
+pub(crate) fn map(space: *mut AddressSpace, total_vm: u64) -> bool {
+    // SAFETY: a map value.
+    unsafe {
+        let space = &mut *space;
+        let before = space.now.total_vm;
+        space.now.total_vm = total_vm;
+        mapped(space, total_vm, before)
+    }
+}
+
+/// Takes how much is mapped after a system call, when no mapping is counted twice. Whether a record is due.
+#[inline(always)]
+pub(crate) fn settle(space: *mut AddressSpace, total_vm: u64, stack_vm: u64) -> bool {
+    // SAFETY: a map value.
+    unsafe {
+        (*space).settled_vm = total_vm;
+        (*space).settled_stack = stack_vm;
+    }
+    map(space, total_vm)
+}
+
+/// What is mapped between system calls: stacks grow without one, and in the midst of one a mapping may be
+/// counted twice (`mremap`).
+#[inline(always)]
+pub(crate) fn between_calls(space: *mut AddressSpace, mm: Mm) -> u64 {
+    // SAFETY: a map value.
+    let (vm, stack) = unsafe { ((*space).settled_vm, (*space).settled_stack) };
+    vm.wrapping_add(mm.stack_vm().wrapping_sub(stack))
+}
+
+/// The same where values can be exchanged: reads it, and again if it has changed meanwhile.
+#[inline(always)]
+pub(crate) fn map_exactly(space: *mut AddressSpace, mm: Mm) -> bool {
+    let mut is_due = false;
+    for _ in 0..MOST_READS {
+        let total_vm = mm.total_vm();
+        // SAFETY: a map value; other CPUs write it at once.
+        unsafe {
+            let place = &raw mut (*space).now.total_vm;
+            if place.read_volatile() == total_vm {
+                break;
+            }
+            let before = atomic::exchange(place.cast(), total_vm as i64) as u64;
+            is_due |= mapped(&mut *space, total_vm, before);
+        }
+    }
+    is_due
+}
+
+#[inline(always)]
+fn mapped(space: &mut AddressSpace, total_vm: u64, before: u64) -> bool {
+    if total_vm > space.peak_vm {
+        space.peak_vm = total_vm;
+    }
+    tree::vm(total_vm as i64 - before as i64);
+    resolution().is_due(total_vm.abs_diff(space.sent.total_vm), total_vm)
+}
+
+/// Shows the state of an address space.
+#[inline(always)]
+pub(crate) fn show(space: *mut AddressSpace, parts: Parts, subject: Subject) {
+    // SAFETY: a map value.
+    let (id, current) = unsafe { ((*space).id, (*space).now) };
+    let is_sent = emit::<MemoryRecord>(Kind::MEMORY, now(), subject, |record| {
+        // SAFETY: room that was just reserved.
+        unsafe {
+            (*record).mm = id;
+            (*record).now = current;
+            (*record).parts = parts;
+        }
+    });
+    if is_sent {
+        // Only then: after a loss the next change must be shown, however small it is.
+        // SAFETY: a map value.
+        unsafe { (*space).sent = current };
+    }
+}
+
+/// Shows it if anything has changed since it was shown last.
+#[inline(always)]
+pub(crate) fn show_changed(space: *mut AddressSpace, mm: Mm, subject: Subject) {
+    // SAFETY: a map value.
+    let (now, sent) = unsafe { ((*space).now, (*space).sent) };
+    if now.rss[0] != sent.rss[0]
+        || now.rss[1] != sent.rss[1]
+        || now.rss[2] != sent.rss[2]
+        || now.rss[3] != sent.rss[3]
+        || now.total_vm != sent.total_vm
+    {
+        show(space, mm.parts(), subject);
+    }
+}
+
+#[inline(always)]
+fn resolution() -> Resolution {
+    Resolution {
+        step_pages: setting!(step_pages),
+        share_bits: setting!(share_bits),
     }
 }
 
@@ -146,4 +311,9 @@ const SWAP: usize = 2;
 #[inline(always)]
 fn resident(memory: &Memory) -> i64 {
     memory.rss[0] + memory.rss[1] + memory.rss[3]
+}
+
+#[inline(always)]
+fn positive(pages: i64) -> u64 {
+    if pages > 0 { pages as u64 } else { 0 }
 }

@@ -5,11 +5,12 @@ use aya_log_ebpf::debug;
 use monitor_ebpf::abi::{ForkRecord, Kind, Rescue, ThreadRecord, TrackedProcess};
 
 use crate::{
-    address_space::bind,
+    address_space::{bind, find, show_changed},
     emit::{Subject, count_full, emit, now},
     filter,
     kernel::{Task, newtask_flags},
     pass::{BEGINS, Pass},
+    preempt::undisturbed,
 };
 
 /// A task was made. It can't run yet: what it does is seen from its first instruction on.
@@ -18,13 +19,13 @@ use crate::{
 /// [`sched_process_fork`] to report.
 #[btf_tracepoint(function = "task_newtask")]
 pub(crate) fn task_newtask(ctx: BtfTracePointContext) -> i32 {
-    new_task(&ctx, Pass::First)
+    undisturbed(|| new_task(&ctx, Pass::First))
 }
 
 /// See [`crate::pass`].
 #[btf_tracepoint(function = "task_newtask")]
 pub(crate) fn task_newtask_again(ctx: BtfTracePointContext) -> i32 {
-    new_task(&ctx, Pass::Second)
+    undisturbed(|| new_task(&ctx, Pass::Second))
 }
 
 #[inline(always)]
@@ -65,13 +66,13 @@ fn new_task(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
 /// A process was made; runs after [`task_newtask`], still before the child.
 #[btf_tracepoint(function = "sched_process_fork")]
 pub(crate) fn sched_process_fork(ctx: BtfTracePointContext) -> i32 {
-    fork(&ctx, Pass::First)
+    undisturbed(|| fork(&ctx, Pass::First))
 }
 
 /// See [`crate::pass`].
 #[btf_tracepoint(function = "sched_process_fork")]
 pub(crate) fn sched_process_fork_again(ctx: BtfTracePointContext) -> i32 {
-    fork(&ctx, Pass::Second)
+    undisturbed(|| fork(&ctx, Pass::Second))
 }
 
 #[inline(always)]
@@ -100,8 +101,13 @@ fn fork(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
     let Some(process) = filter::entry(pid) else {
         return 0;
     };
+    let creator_mm = parent.mm();
+    if let Some(space) = find(creator_mm) {
+        // Both sides of a fork are shown, so that what was inherited can be told.
+        show_changed(space, creator_mm, creator_subject);
+    }
     let child_mm = child.mm();
-    let mm = bind(child_mm, child_mm.address() != parent.mm().address());
+    let mm = bind(child_mm, child_mm.address() != creator_mm.address());
     // SAFETY: map values.
     let (clone_flags, old_mm) = unsafe {
         (*process).mm = mm;

@@ -9,18 +9,19 @@ use crate::{
     filter,
     kernel::{Task, is_group_dead},
     pass::{ENDS, Pass},
+    preempt::undisturbed,
 };
 
 /// A thread ends. Its process stays traced: since 6.16 its memory is given back after this.
 #[btf_tracepoint(function = "sched_process_exit")]
 pub(crate) fn sched_process_exit(ctx: BtfTracePointContext) -> i32 {
-    exit(&ctx, Pass::First)
+    undisturbed(|| exit(&ctx, Pass::First))
 }
 
 /// See [`crate::pass`].
 #[btf_tracepoint(function = "sched_process_exit")]
 pub(crate) fn sched_process_exit_again(ctx: BtfTracePointContext) -> i32 {
-    exit(&ctx, Pass::Second)
+    undisturbed(|| exit(&ctx, Pass::Second))
 }
 
 #[inline(always)]
@@ -100,13 +101,13 @@ fn end_given_up(task: Task) {
 /// trusted. Its `signal_struct` lives until its last task is put, which comes after this.
 #[btf_tracepoint(function = "sched_process_free")]
 pub(crate) fn sched_process_free(ctx: BtfTracePointContext) -> i32 {
-    free(&ctx, Pass::First)
+    undisturbed(|| free(&ctx, Pass::First))
 }
 
 /// See [`crate::pass`].
 #[btf_tracepoint(function = "sched_process_free")]
 pub(crate) fn sched_process_free_again(ctx: BtfTracePointContext) -> i32 {
-    free(&ctx, Pass::Second)
+    undisturbed(|| free(&ctx, Pass::Second))
 }
 
 /// The first report removes the entry, so there is no second.

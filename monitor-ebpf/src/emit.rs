@@ -16,9 +16,9 @@ const RECORD_HEADER: u64 = 8;
 
 /// A field of the frozen settings.
 macro_rules! setting {
-    ($field:ident) => {
+    ($field:ident $([$n:literal])?) => {
         // SAFETY: a reference is valid; volatile, since user space rewrites it before loading.
-        unsafe { core::ptr::read_volatile(&$crate::maps::config().$field) }
+        unsafe { core::ptr::read_volatile(&$crate::maps::config().$field$([$n])?) }
     };
 }
 pub(crate) use setting;

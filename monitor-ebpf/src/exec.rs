@@ -13,6 +13,7 @@ use crate::{
     kernel::{Task, exec_filename, exec_old_tid, read_string, read_user},
     maps::SCRATCH,
     pass::Pass,
+    preempt::undisturbed,
 };
 
 /// Most argument bytes in the first record.
@@ -33,13 +34,13 @@ const _: () = assert!(FILENAME_MAX + 1 + FIRST_ARGS as usize <= EXEC_DATA);
 /// the pages of the argument list were just written, so they can be read.
 #[btf_tracepoint(function = "sched_process_exec")]
 pub(crate) fn sched_process_exec(ctx: BtfTracePointContext) -> i32 {
-    exec(&ctx, Pass::First)
+    undisturbed(|| exec(&ctx, Pass::First))
 }
 
 /// See [`crate::pass`].
 #[btf_tracepoint(function = "sched_process_exec")]
 pub(crate) fn sched_process_exec_again(ctx: BtfTracePointContext) -> i32 {
-    exec(&ctx, Pass::Second)
+    undisturbed(|| exec(&ctx, Pass::Second))
 }
 
 #[inline(always)]

@@ -16,9 +16,13 @@ use aya_ebpf::{
     },
     programs::BtfTracePointContext,
 };
-use monitor_ebpf::abi::{COMM_LEN, Memory, absent};
+use monitor_ebpf::abi::{COMM_LEN, Memory, Parts, absent};
 
-use crate::maps::layout;
+use crate::{
+    cpu_parts::MOST_CPUS,
+    emit::setting,
+    maps::{CPU_OFFSETS, layout},
+};
 
 /// A field of the frozen layout.
 macro_rules! at {
@@ -236,10 +240,13 @@ impl Mm {
         )
     }
 
-    /// One shared RSS counter, pages. May be off by what CPUs or threads keep to themselves.
+    /// One RSS counter, pages: its shared value and, since 6.2, what each CPU keeps to itself.
+    ///
+    /// That is the kernel's own way to an exact value (`percpu_counter_sum`), without its lock. Before
+    /// 6.2 threads keep parts, which are left out.
     #[inline(always)]
     pub(crate) fn counter(self, member: u32) -> i64 {
-        let offset = at!(mm_rss_stat) + at!(mm_rss_stride) * (member & 3);
+        let place = at!(mm_rss_stride) * (member & 3);
         let mut value = 0_i64;
         // SAFETY: a fault leaves zero. Not a direct load: `member` is no constant, and before 6.2
         // the verifier refuses to look into `struct mm_rss_stat`.
@@ -247,8 +254,35 @@ impl Mm {
             bpf_probe_read_kernel(
                 (&raw mut value).cast(),
                 8,
-                self.0.add(offset as usize).cast(),
+                self.0.add((at!(mm_rss_stat) + place) as usize).cast(),
             );
+        }
+        if absent(at!(mm_rss_parts)) {
+            return value;
+        }
+        let mut parts = 0_u64;
+        // SAFETY: as above.
+        unsafe {
+            bpf_probe_read_kernel(
+                (&raw mut parts).cast(),
+                8,
+                self.0.add((at!(mm_rss_parts) + place) as usize).cast(),
+            );
+        }
+        for cpu in 0..MOST_CPUS {
+            if cpu >= setting!(cpus) {
+                break;
+            }
+            let Some(offset) = CPU_OFFSETS.get_ptr(cpu) else {
+                break;
+            };
+            let mut part = 0_i32;
+            // SAFETY: a map value; an address of the kernel's own making, a fault leaves zero.
+            unsafe {
+                let address = parts.wrapping_add(*offset);
+                bpf_probe_read_kernel((&raw mut part).cast(), 4, address as *const _);
+            }
+            value += i64::from(part);
         }
         value
     }
@@ -266,6 +300,35 @@ impl Mm {
             total_vm: self.total_vm(),
         }
     }
+
+    /// What it consists of now.
+    #[inline(always)]
+    pub(crate) fn parts(self) -> Parts {
+        Parts {
+            data_vm: load!(self.0, mm_data_vm as u64),
+            exec_vm: load!(self.0, mm_exec_vm as u64),
+            stack_vm: self.stack_vm(),
+            page_tables: load!(self.0, mm_pgtables_bytes as u64),
+        }
+    }
+
+    /// Pages of stacks that grow by themselves.
+    #[inline(always)]
+    pub(crate) fn stack_vm(self) -> u64 {
+        load!(self.0, mm_stack_vm as u64)
+    }
+}
+
+/// Place of the first per-CPU pointer in a `struct bpf_array`.
+#[inline(always)]
+pub(crate) fn array_pptrs() -> u32 {
+    at!(array_pptrs)
+}
+
+/// Number of the system call that `sys_exit` ends.
+#[inline(always)]
+pub(crate) fn system_call(ctx: &BtfTracePointContext) -> u32 {
+    load!((argument::<0>(ctx) as *const u8), regs_syscall as u32)
 }
 
 /// Running process and thread, in user space's words: (pid, tid).
@@ -280,17 +343,34 @@ pub(crate) fn current_ids() -> (u32, u32) {
 /// By `bpf_get_current_task`: 5.10 doesn't know `bpf_get_current_task_btf`.
 #[inline(always)]
 pub(crate) fn current_mm() -> u64 {
-    let mut mm = 0_u64;
+    // SAFETY: a helper without arguments.
+    word_at(unsafe { bpf_get_current_task() }, at!(task_mm))
+}
+
+/// Mapped pages of the `mm_struct` at an address, and what they consist of.
+#[inline(always)]
+pub(crate) fn mapped_at(mm: u64) -> (u64, Parts) {
+    (
+        word_at(mm, at!(mm_total_vm)),
+        Parts {
+            data_vm: word_at(mm, at!(mm_data_vm)),
+            exec_vm: word_at(mm, at!(mm_exec_vm)),
+            stack_vm: word_at(mm, at!(mm_stack_vm)),
+            page_tables: word_at(mm, at!(mm_pgtables_bytes)),
+        },
+    )
+}
+
+/// A word of kernel memory; zero if it can't be read.
+#[inline(always)]
+fn word_at(base: u64, offset: u32) -> u64 {
+    let mut word = 0_u64;
     // SAFETY: a fault leaves zero.
     unsafe {
-        let task = bpf_get_current_task() as *const u8;
-        bpf_probe_read_kernel(
-            (&raw mut mm).cast(),
-            8,
-            task.add(at!(task_mm) as usize).cast(),
-        );
+        let from = base.wrapping_add(u64::from(offset)) as *const _;
+        bpf_probe_read_kernel((&raw mut word).cast(), 8, from);
     }
-    mm
+    word
 }
 
 /// Flags of clone at `task_newtask`.
@@ -313,17 +393,21 @@ pub(crate) fn is_group_dead(ctx: &BtfTracePointContext, signals: Signals) -> boo
     }
 }
 
-/// Which counter `rss_stat` is about, and its new value.
+/// Which counter `rss_stat` is about.
 #[inline(always)]
-pub(crate) fn rss_change(ctx: &BtfTracePointContext, mm: Mm) -> (u32, i64) {
-    let member = argument::<1>(ctx) as u32;
+pub(crate) fn rss_member(ctx: &BtfTracePointContext) -> u32 {
+    argument::<1>(ctx) as u32
+}
+
+/// Its new value: told by the hook before 6.2, else read.
+#[inline(always)]
+pub(crate) fn rss_value(ctx: &BtfTracePointContext, mm: Mm) -> i64 {
     let n = at!(arg_rss_count);
-    let value = if absent(n) {
-        mm.counter(member)
+    if absent(n) {
+        mm.counter(rss_member(ctx))
     } else {
         argument_at(ctx, n) as i64
-    };
-    (member, value)
+    }
 }
 
 /// New name at `task_rename`.

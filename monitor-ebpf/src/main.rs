@@ -15,7 +15,11 @@
 #[cfg(target_arch = "bpf")]
 mod address_space;
 #[cfg(target_arch = "bpf")]
+mod atomic;
+#[cfg(target_arch = "bpf")]
 mod birth;
+#[cfg(target_arch = "bpf")]
+mod cpu_parts;
 #[cfg(target_arch = "bpf")]
 mod death;
 #[cfg(target_arch = "bpf")]
@@ -27,6 +31,8 @@ mod filter;
 #[cfg(target_arch = "bpf")]
 mod kernel;
 #[cfg(target_arch = "bpf")]
+mod mapping;
+#[cfg(target_arch = "bpf")]
 mod maps;
 #[cfg(target_arch = "bpf")]
 mod memory;
@@ -34,6 +40,10 @@ mod memory;
 mod name;
 #[cfg(target_arch = "bpf")]
 mod pass;
+#[cfg(target_arch = "bpf")]
+mod preempt;
+#[cfg(target_arch = "bpf")]
+mod tree;
 
 #[cfg(not(target_arch = "bpf"))]
 fn main() {}

@@ -2,9 +2,9 @@
 
 use aya_ebpf::{
     macros::map,
-    maps::{HashMap, PerCpuArray, RingBuf},
+    maps::{Array, HashMap, PerCpuArray, RingBuf},
 };
-use monitor_ebpf::abi::{Config, Kind, Layout, Memory, Rescue, TrackedProcess};
+use monitor_ebpf::abi::{Config, Kind, Layout, Memory, Rescue, TrackedProcess, TreeSums};
 
 use crate::exec::Scratch;
 
@@ -24,7 +24,12 @@ static CONFIG: Config = Config {
     cpu_bits: 0,
     ends_by_counters: 0,
     has_second: 0,
+    share_bits: 0,
+    cpus: 0,
+    recorder_tid: 0,
+    vm_by_calls: 0,
     reserved: 0,
+    mapping_calls: [0; 8],
 };
 
 /// The frozen [`Layout`]: its fields are constants to the verifier, not to the compiler, so each
@@ -74,8 +79,27 @@ pub(crate) static REPORTED: HashMap<u64, u8> = HashMap::with_max_entries(4096, 0
 #[map]
 pub(crate) static RESCUED: PerCpuArray<u64> = PerCpuArray::with_max_entries(Rescue::COUNT, 0);
 
+/// Sums over all address spaces.
+#[map]
+pub(crate) static TREE: Array<TreeSums> = Array::with_max_entries(1, 0);
+
+/// What a CPU adds to an address that stands for its own part of something, by CPU.
+#[map]
+pub(crate) static CPU_OFFSETS: Array<u64> = Array::with_max_entries(1, 0);
+
+/// Something of which each CPU has a part: what [`CPU_OFFSETS`] is found by.
+#[map]
+pub(crate) static CPU_CELL: PerCpuArray<u64> = PerCpuArray::with_max_entries(1, 0);
+
+/// Room for the beginning of a `struct bpf_array`.
+#[map]
+pub(crate) static ARRAY_COPY: Array<[u8; ARRAY_BYTES]> = Array::with_max_entries(1, 0);
+
+/// A `struct bpf_array` up to its first pointer has 312 bytes at most, from 5.10 to 7.2.
+pub(crate) const ARRAY_BYTES: usize = 1024;
+
 /// Being torn down: what it gives back now must not look like its last state.
-pub(crate) const ENDING: u32 = 1;
+pub(crate) const ENDING: u64 = 1;
 
 /// What is kept of one address space.
 #[repr(C)]
@@ -84,8 +108,9 @@ pub(crate) struct AddressSpace {
     /// Number in the trace.
     pub(crate) id: u64,
     /// [`ENDING`].
-    pub(crate) flags: u32,
-    pub(crate) reserved: u32,
+    pub(crate) flags: u64,
+    /// Changes seen so far; two CPUs that see one at once tell each other by it.
+    pub(crate) arrivals: i64,
     /// As of the last event.
     pub(crate) now: Memory,
     /// As of the last record.
@@ -97,4 +122,7 @@ pub(crate) struct AddressSpace {
     pub(crate) last: Memory,
     pub(crate) peak_vm: u64,
     pub(crate) peak_swap: u64,
+    /// Where VMS is read after system calls: after the last one, and the stack's part of it.
+    pub(crate) settled_vm: u64,
+    pub(crate) settled_stack: u64,
 }

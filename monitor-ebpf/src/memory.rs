@@ -1,18 +1,19 @@
-//! `rss_stat` and `exit_mmap`: the memory of address spaces.
+//! `rss_stat` and `exit_mmap`: what is resident, and the end of address spaces.
 
 use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
-use monitor_ebpf::abi::{Kind, MemoryRecord, Rescue};
+use monitor_ebpf::abi::Rescue;
 
 use crate::{
-    address_space::{end, find, is_over, update},
-    emit::{Subject, emit, now},
+    address_space::{between_calls, end, find, is_over, map, show, update, update_exactly},
+    emit::{Subject, setting},
     filter,
-    kernel::{Mm, current_mm, rss_change},
+    kernel::{Mm, current_mm, rss_member, rss_value},
     maps::ENDING,
     pass::Pass,
+    preempt::undisturbed,
 };
 
-/// A resident-set counter changed.
+/// A resident-set counter changed, of which threads keep parts to themselves (before 6.2).
 ///
 /// The address space is the key, not the running process: exit gives memory back when the process
 /// has none any more, and reclaim acts on anybody's. One that isn't known is not ours, even if a
@@ -20,39 +21,41 @@ use crate::{
 /// fork's copy and what exec builds are read whole when their process is known.
 #[btf_tracepoint(function = "rss_stat")]
 pub(crate) fn rss_stat(ctx: BtfTracePointContext) -> i32 {
-    let mm = Mm::argument::<0>(&ctx);
-    let Some(space) = find(mm) else {
-        return 0;
-    };
-    let (member, value) = rss_change(&ctx, mm);
-    let is_due = update(space, mm, member, value);
-    if is_over(space) {
-        end(space, mm.address());
-        return 0;
-    }
-    if !is_due {
-        return 0;
-    }
-    // SAFETY: a map value.
-    let (id, current) = unsafe { ((*space).id, (*space).now) };
-    let is_sent = emit::<MemoryRecord>(Kind::MEMORY, now(), owner(mm), |record| {
-        // SAFETY: room that was just reserved.
-        unsafe {
-            (*record).mm = id;
-            (*record).now = current;
+    undisturbed(|| {
+        let mm = Mm::argument::<0>(&ctx);
+        let Some(space) = find(mm) else {
+            return 0;
+        };
+        let mut is_due = update(space, mm, rss_member(&ctx), rss_value(&ctx, mm));
+        if setting!(vm_by_calls) != 0 {
+            is_due |= map(space, between_calls(space, mm));
         }
-    });
-    if is_sent {
-        // Only then: after a loss the next change must be shown, however small it is.
-        // SAFETY: a map value.
-        unsafe { (*space).sent = current };
-    }
-    0
+        if is_over(space) {
+            end(space, mm.address());
+        } else if is_due {
+            show(space, mm.parts(), owner(mm));
+        }
+        0
+    })
+}
+
+/// The same where it can be read exactly (since 6.2).
+#[btf_tracepoint(function = "rss_stat")]
+pub(crate) fn rss_stat_exactly(ctx: BtfTracePointContext) -> i32 {
+    undisturbed(|| {
+        let mm = Mm::argument::<0>(&ctx);
+        if let Some(space) = find(mm)
+            && update_exactly(space, mm, rss_member(&ctx))
+        {
+            show(space, mm.parts(), owner(mm));
+        }
+        0
+    })
 }
 
 /// The running thread, if it is this address space's own.
 #[inline(always)]
-fn owner(mm: Mm) -> Subject {
+pub(crate) fn owner(mm: Mm) -> Subject {
     if current_mm() != mm.address() {
         return Subject::NONE;
     }
@@ -65,13 +68,13 @@ fn owner(mm: Mm) -> Subject {
 /// An address space has given everything back.
 #[btf_tracepoint(function = "exit_mmap")]
 pub(crate) fn exit_mmap(ctx: BtfTracePointContext) -> i32 {
-    mm_end(&ctx, Pass::First)
+    undisturbed(|| mm_end(&ctx, Pass::First))
 }
 
 /// See [`crate::pass`].
 #[btf_tracepoint(function = "exit_mmap")]
 pub(crate) fn exit_mmap_again(ctx: BtfTracePointContext) -> i32 {
-    mm_end(&ctx, Pass::Second)
+    undisturbed(|| mm_end(&ctx, Pass::Second))
 }
 
 /// The first report removes the entry, so there is no second.

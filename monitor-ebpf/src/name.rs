@@ -8,12 +8,18 @@ use crate::{
     emit::{emit, now},
     filter,
     kernel::{Task, read_new_name},
+    preempt::undisturbed,
 };
 
 /// A thread gets a new name, by `prctl`, by a write to `/proc/PID/comm`, or by exec.
 #[btf_tracepoint(function = "task_rename")]
 pub(crate) fn task_rename(ctx: BtfTracePointContext) -> i32 {
-    let task = Task::argument::<0>(&ctx);
+    undisturbed(|| rename(&ctx))
+}
+
+#[inline(always)]
+fn rename(ctx: &BtfTracePointContext) -> i32 {
+    let task = Task::argument::<0>(ctx);
     let pid = task.pid();
     let Some(process) = filter::entry(pid) else {
         return 0;
@@ -29,7 +35,7 @@ pub(crate) fn task_rename(ctx: BtfTracePointContext) -> i32 {
     let subject = filter::subject(process, pid, task.tid());
     emit::<RenameRecord>(Kind::RENAME, now(), subject, |record| {
         // SAFETY: room that was just reserved.
-        unsafe { read_new_name(&ctx, &raw mut (*record).comm) };
+        unsafe { read_new_name(ctx, &raw mut (*record).comm) };
     });
     0
 }

@@ -5,7 +5,8 @@
 //! include/linux/tracepoint.h) a program can be preempted, and all that happens on its CPU until it
 //! goes on is skipped: exits, of all things, where many processes end at once. So each hook that the
 //! tree rests on has a second program, the same in every way, which runs right after the first and
-//! does nothing if that one has done its work.
+//! does nothing if that one has done its work. Where the kernel lets them, programs forbid their
+//! preemption ([`crate::preempt`]), which leaves little to the second ones.
 
 use monitor_ebpf::abi::Rescue;
 

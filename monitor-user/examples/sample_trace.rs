@@ -68,7 +68,14 @@ fn events() -> Vec<(ProcessKey, What)> {
     events.push((CHILD, What::Rename(b"w\xff1".into())));
     for mib in 1..=50 {
         let now = memory(mib);
-        events.push((CHILD, What::Memory { mm: 3, now }));
+        events.push((
+            CHILD,
+            What::Memory {
+                mm: 3,
+                now,
+                parts: None,
+            },
+        ));
     }
     let cpu_ns = 1_000_000;
     events.push((CHILD, What::ThreadExit(ThreadExit { cpu_ns, threads: 1 })));

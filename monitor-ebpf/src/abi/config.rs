@@ -52,6 +52,16 @@ pub struct Layout {
     pub mm_rss_stride: Offset,
     /// `mm_struct.total_vm`.
     pub mm_total_vm: Offset,
+    /// `mm_struct.data_vm`.
+    pub mm_data_vm: Offset,
+    /// `mm_struct.exec_vm`.
+    pub mm_exec_vm: Offset,
+    /// `mm_struct.stack_vm`.
+    pub mm_stack_vm: Offset,
+    /// `mm_struct.pgtables_bytes`.
+    pub mm_pgtables_bytes: Offset,
+    /// Per-CPU parts of the first counter of `mm_struct.rss_stat`; absent before 6.2.
+    pub mm_rss_parts: Offset,
     /// `mm_struct.mm_users`.
     pub mm_users: Offset,
     /// `mm_struct.arg_start`.
@@ -60,6 +70,10 @@ pub struct Layout {
     pub mm_arg_end: Offset,
     /// `linux_binprm.filename`.
     pub bprm_filename: Offset,
+    /// `bpf_array.pptrs`.
+    pub array_pptrs: Offset,
+    /// The number of the system call in `pt_regs` (`orig_ax`, or `syscallno` on arm64).
+    pub regs_syscall: Offset,
     /// Argument `clone_flags` of `task_newtask`.
     pub arg_newtask_flags: Offset,
     /// Argument `group_dead` of `sched_process_exit`; absent before 6.16.
@@ -90,10 +104,17 @@ impl Layout {
         mm_rss_stat: u32::MAX,
         mm_rss_stride: u32::MAX,
         mm_total_vm: u32::MAX,
+        mm_data_vm: u32::MAX,
+        mm_exec_vm: u32::MAX,
+        mm_stack_vm: u32::MAX,
+        mm_pgtables_bytes: u32::MAX,
+        mm_rss_parts: u32::MAX,
         mm_users: u32::MAX,
         mm_arg_start: u32::MAX,
         mm_arg_end: u32::MAX,
         bprm_filename: u32::MAX,
+        array_pptrs: u32::MAX,
+        regs_syscall: u32::MAX,
         arg_newtask_flags: u32::MAX,
         arg_exit_group_dead: u32::MAX,
         arg_rss_count: u32::MAX,
@@ -114,7 +135,7 @@ pub struct Config {
     pub memory_limit_bytes: u64,
     /// Fill above which all are dropped but births, images and deaths of processes, bytes.
     pub detail_limit_bytes: u64,
-    /// A memory record is due when a kind has moved by this many pages.
+    /// A memory record is due when a kind has moved by this many pages ([`super::Resolution`]).
     pub step_pages: u64,
     /// Bits that hold a CPU number.
     pub cpu_bits: u32,
@@ -122,11 +143,21 @@ pub struct Config {
     pub ends_by_counters: u32,
     /// 1: programs can be preempted, and what happens meanwhile on that CPU is left to a second one.
     pub has_second: u32,
+    /// And by this share of the whole, as a number of bits to shift by.
+    pub share_bits: u32,
+    /// CPUs that the kernel may ever use.
+    pub cpus: u32,
+    /// Thread of the recorder, whose renaming tells where CPUs keep their parts.
+    pub recorder_tid: u32,
+    /// 1: this kernel has no tracepoint `mmap_lock_released`, so VMS is read after [`Self::mapping_calls`].
+    pub vm_by_calls: u32,
     /// Zero.
     pub reserved: u32,
+    /// Numbers of the system calls that change mappings; unused ones are `u32::MAX`.
+    pub mapping_calls: [u32; 8],
 }
 
 const _: () = {
-    assert!(core::mem::size_of::<Layout>() == 26 * 4);
-    assert!(core::mem::size_of::<Config>() == 64);
+    assert!(core::mem::size_of::<Layout>() == 33 * 4);
+    assert!(core::mem::size_of::<Config>() == 112);
 };

@@ -22,6 +22,47 @@ pub struct Memory {
 
 assert_layout!(Memory, 40, { rss: 0, total_vm: 32 });
 
+/// What an address space consists of.
+#[repr(C)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable,
+)]
+pub struct Parts {
+    /// `mm->data_vm`: private writable pages that are no stack.
+    pub data_vm: u64,
+    /// `mm->exec_vm`: executable pages that aren't writable.
+    pub exec_vm: u64,
+    /// `mm->stack_vm`: pages of stacks that grow by themselves.
+    pub stack_vm: u64,
+    /// `mm->pgtables_bytes`: page tables, in bytes.
+    pub page_tables: u64,
+}
+
+assert_layout!(Parts, 32, { data_vm: 0, exec_vm: 8, stack_vm: 16, page_tables: 24 });
+
+/// When a record of a change is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Resolution {
+    /// Pages by which a value may differ from the last record's, whatever its size.
+    pub step_pages: u64,
+    /// It may also differ by the whole shifted by this many bits; 64 or more: by nothing.
+    pub share_bits: u32,
+}
+
+impl Resolution {
+    /// Whether a value that moved by that many pages since the last record has to be shown. `whole`: what
+    /// the address space has in all, in pages. Both sides use this one definition.
+    #[inline(always)]
+    pub const fn is_due(self, moved: u64, whole: u64) -> bool {
+        let share = if self.share_bits < u64::BITS {
+            whole >> self.share_bits
+        } else {
+            0
+        };
+        moved >= self.step_pages && moved >= share && moved > 0
+    }
+}
+
 /// State of an address space after a change. [`super::Kind::MEMORY`].
 ///
 /// The subject is the running thread if the address space is its own, else there is none.
@@ -36,9 +77,33 @@ pub struct MemoryRecord {
     pub mm: u64,
     /// State after the change.
     pub now: Memory,
+    /// What it consists of.
+    pub parts: Parts,
 }
 
-assert_layout!(MemoryRecord, 80, { header: 0, mm: 32, now: 40 });
+assert_layout!(MemoryRecord, 112, { header: 0, mm: 32, now: 40, parts: 80 });
+
+/// Sums over the address spaces of all traced processes, each once. Value of the map `TREE`.
+#[repr(C)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable,
+)]
+pub struct TreeSums {
+    /// File, anonymous and shared-memory pages now.
+    pub rss: i64,
+    /// Most of them at any event.
+    pub peak_rss: i64,
+    /// That moment, ns since boot.
+    pub peak_rss_ns: u64,
+    /// Mapped pages now.
+    pub vm: i64,
+    /// Most of them at any event.
+    pub peak_vm: i64,
+    /// That moment, ns since boot.
+    pub peak_vm_ns: u64,
+}
+
+assert_layout!(TreeSums, 48, { rss: 0, peak_rss: 8, peak_rss_ns: 16, vm: 24, peak_vm: 32, peak_vm_ns: 40 });
 
 /// End of an address space. [`super::Kind::MM_END`].
 #[repr(C)]
@@ -63,3 +128,24 @@ pub struct MmEndRecord {
 }
 
 assert_layout!(MmEndRecord, 144, { header: 0, mm: 32, peak: 40, peak_ns: 80, last: 88, peak_vm: 128, peak_swap: 136 });
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_due_from_the_larger_of_step_and_share_on() {
+        let usual = Resolution {
+            step_pages: 16,
+            share_bits: 8,
+        };
+        assert!(!usual.is_due(15, 0) && usual.is_due(16, 0));
+        assert!(usual.is_due(16, 16 * 256) && !usual.is_due(16, 17 * 256));
+        assert!(usual.is_due(17, 17 * 256));
+        let every = Resolution {
+            step_pages: 0,
+            share_bits: 64,
+        };
+        assert!(every.is_due(1, 1 << 40) && !every.is_due(0, 0));
+    }
+}

@@ -3,15 +3,17 @@
 //! Rules: `repr(C)`, fixed-width integers and byte arrays only, no hidden padding, sizes and
 //! offsets asserted at compile time. Every record starts with a [`Header`].
 
+mod calls;
 mod config;
 mod header;
 mod memory;
 mod process;
 mod tracked;
 
+pub use calls::{KERNEL_CALL, NOTHING, PREEMPT_DISABLE, PREEMPT_ENABLE};
 pub use config::{Config, Layout, Offset, absent};
 pub use header::{Header, Kind, Priority, Rescue};
-pub use memory::{Memory, MemoryRecord, MmEndRecord};
+pub use memory::{Memory, MemoryRecord, MmEndRecord, Parts, Resolution, TreeSums};
 pub use process::{
     ARGS_CHUNK, ARGS_CHUNKS, ArgsRecord, COMM_LEN, EXEC_DATA, ExecRecord, ExitRecord, FILENAME_MAX,
     ForkRecord, ReapedRecord, RenameRecord, ThreadRecord,
@@ -19,7 +21,7 @@ pub use process::{
 pub use tracked::TrackedProcess;
 
 /// Raised whenever a layout in this module changes; written into every trace.
-pub const ABI_VERSION: u32 = 1;
+pub const ABI_VERSION: u32 = 2;
 
 /// Asserts size and field offsets of a record at compile time.
 ///

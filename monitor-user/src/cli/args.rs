@@ -4,7 +4,7 @@ use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::record::Passes;
+use crate::record::{Passes, Resolution};
 
 /// Records every process that a command creates and every change of their memory, from kernel
 /// events and without polling, and explains what happened around fork.
@@ -48,6 +48,10 @@ pub(super) struct RecordArguments {
     /// Room for events on their way from the kernel, for instance 64M; a power of two.
     #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = size)]
     pub(super) buffer: u32,
+    /// Follow memory in steps of this size, for instance 4K; `exact` shows every change. Else a step is
+    /// 64 KiB, or 1/256 of what the process has if that is more.
+    #[arg(long, value_name = "SIZE|exact", value_parser = resolution)]
+    pub(super) resolution: Option<Resolution>,
     /// Run the command as root even under sudo, and leave the trace file to root.
     #[arg(long)]
     pub(super) as_root: bool,
@@ -86,6 +90,22 @@ pub(super) struct ReportArguments {
     /// Width of the text in columns; the terminal's, or 80 in a pipe.
     #[arg(long, value_name = "COLUMNS", conflicts_with = "json", value_parser = clap::value_parser!(u16).range(40..=1000))]
     pub(super) width: Option<u16>,
+}
+
+fn resolution(text: &str) -> Result<Resolution, String> {
+    let step_bytes = if text == "exact" {
+        0
+    } else {
+        let bytes = size(text).map_err(|error| format!("{error}, and not exact"))?;
+        if bytes == 0 {
+            return Err("for every change, say exact".to_owned());
+        }
+        bytes.into()
+    };
+    Ok(Resolution {
+        step_bytes,
+        share_bits: u64::BITS,
+    })
 }
 
 fn passes(text: &str) -> Result<Passes, String> {

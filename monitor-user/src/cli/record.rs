@@ -24,8 +24,6 @@ use crate::{
 
 const NOT_EXECUTABLE: u8 = 126;
 const NOT_FOUND: u8 = 127;
-/// A memory row is due when a kind has moved by this much.
-const STEP_BYTES: u64 = 64 << 10;
 
 pub(super) fn run(arguments: &RecordArguments) -> anyhow::Result<ExitCode> {
     check_hooks(&arguments.without)?;
@@ -41,7 +39,7 @@ pub(super) fn run(arguments: &RecordArguments) -> anyhow::Result<ExitCode> {
         .map_or_else(check, |invoker| invoker.with_rights(check))?;
     let options = Options {
         buffer_bytes: arguments.buffer,
-        step_bytes: STEP_BYTES,
+        resolution: arguments.resolution.unwrap_or_default(),
         without: arguments.without.clone(),
         passes: arguments.passes,
         debug: arguments.debug_bpf,

@@ -2,12 +2,14 @@
 
 use monitor_ebpf::abi::{
     ExitRecord, ForkRecord, Header, Kind, Memory as KernelMemory, MemoryRecord, MmEndRecord,
-    ReapedRecord, RenameRecord, ThreadRecord,
+    Parts as KernelParts, ReapedRecord, RenameRecord, ThreadRecord,
 };
 use zerocopy::FromBytes;
 
 use crate::{
-    event::{Event, Exit, Fork, Memory, Mm, MmEnd, Reaped, Subject, Thread, ThreadExit, What},
+    event::{
+        Event, Exit, Fork, Memory, Mm, MmEnd, Parts, Reaped, Subject, Thread, ThreadExit, What,
+    },
     units::ProcessKey,
 };
 
@@ -43,6 +45,7 @@ pub(super) fn decode(header: &Header, bytes: &[u8], page_size: u64) -> Option<Ev
             What::Memory {
                 mm: record.mm,
                 now: memory(&record.now, page_size),
+                parts: Some(parts(&record.parts, page_size)),
             }
         }
         Kind::MM_END => What::MmEnd(mm_end(&read::<MmEndRecord>(bytes)?, page_size)),
@@ -109,6 +112,16 @@ pub(super) fn memory(kernel: &KernelMemory, page_size: u64) -> Memory {
         shmem: bytes(shmem),
         swap: bytes(swap),
         vms: kernel.total_vm.saturating_mul(page_size),
+    }
+}
+
+fn parts(kernel: &KernelParts, page_size: u64) -> Parts {
+    let bytes = |pages: u64| pages.saturating_mul(page_size);
+    Parts {
+        data: bytes(kernel.data_vm),
+        exec: bytes(kernel.exec_vm),
+        stack: bytes(kernel.stack_vm),
+        page_tables: kernel.page_tables,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Records as the kernel side lays them out.
 
 use monitor_ebpf::abi::{
-    ArgsRecord, ExecRecord, ExitRecord, ForkRecord, Header, Kind, Memory, MemoryRecord,
+    ArgsRecord, ExecRecord, ExitRecord, ForkRecord, Header, Kind, Memory, MemoryRecord, Parts,
 };
 use zerocopy::IntoBytes;
 
@@ -69,11 +69,22 @@ fn pages_become_bytes_and_what_is_below_zero_is_nothing() {
             rss: [1, 2, 3, -4],
             total_vm: 10,
         },
+        parts: Parts {
+            data_vm: 5,
+            exec_vm: 2,
+            stack_vm: 1,
+            page_tables: 8192,
+        },
     };
     let (events, malformed) = decode_all(&[record.as_bytes().to_vec()]);
     assert_eq!(malformed, 0);
     assert_eq!(events[0].subject, None);
-    let What::Memory { mm: 9, now } = events[0].what else {
+    let What::Memory {
+        mm: 9,
+        now,
+        parts: Some(parts),
+    } = events[0].what
+    else {
         panic!("{events:?}")
     };
     assert_eq!(
@@ -81,6 +92,10 @@ fn pages_become_bytes_and_what_is_below_zero_is_nothing() {
         (PAGE, 2 * PAGE, 3 * PAGE, 0, 10 * PAGE)
     );
     assert_eq!(now.rss(), 3 * PAGE);
+    assert_eq!(
+        (parts.data, parts.exec, parts.stack, parts.page_tables),
+        (5 * PAGE, 2 * PAGE, PAGE, 8192)
+    );
 }
 
 #[test]

@@ -26,6 +26,19 @@ impl Memory {
     }
 }
 
+/// What an address space consists of, bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Parts {
+    /// Private writable mappings that are no stack (`VmData`).
+    pub data: u64,
+    /// Executable mappings that aren't writable (`VmExe` and `VmLib`).
+    pub exec: u64,
+    /// Stacks that grow by themselves (`VmStk`).
+    pub stack: u64,
+    /// Page tables (`VmPTE`), which are no mapping.
+    pub page_tables: u64,
+}
+
 /// The end of an address space, with what the kernel side kept of its whole life.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MmEnd {

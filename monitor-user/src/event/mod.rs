@@ -7,7 +7,7 @@ mod memory;
 mod process;
 mod recording;
 
-pub use memory::{Memory, MmEnd};
+pub use memory::{Memory, MmEnd, Parts};
 pub use process::{Exec, Exit, Fork, Loss, Reaped, Snapshot, Thread, ThreadExit};
 pub use recording::Recording;
 
@@ -62,6 +62,8 @@ pub enum What {
         mm: Mm,
         /// Its state.
         now: Memory,
+        /// What it consists of; `None` in traces of before version 1.1.
+        parts: Option<Parts>,
     },
     /// An address space was torn down.
     MmEnd(MmEnd),

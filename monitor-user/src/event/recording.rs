@@ -42,12 +42,21 @@ pub struct Recording {
     pub root_start_ns: u64,
     /// End: status of the command as `wait` gives it.
     pub exit_status: Option<u32>,
-    /// A memory row is due when a kind has moved by this many bytes.
+    /// A memory row is due when a kind, or VMS, has moved by this many bytes; 0: at every change.
     pub resolution_bytes: u64,
+    /// And by the whole (RSS, or VMS) divided by this; 0: whatever the whole is.
+    pub resolution_share: u64,
     /// RSS of each kind may be off by this many bytes (counters batched per CPU or per thread).
     pub rss_bound_bytes: u64,
     /// Whether that is for each thread of a process (before 6.2).
     pub rss_bound_per_thread: bool,
+    /// End: highest sum of RSS over all address spaces, each once, at any event, bytes; `None` where the
+    /// kernel side doesn't keep it, since counters can't be read exactly.
+    pub peak_rss_sum_bytes: Option<u64>,
+    /// End: that moment, ns since boot.
+    pub peak_rss_sum_ns: Option<u64>,
+    /// End: the same of VMS, bytes.
+    pub peak_vms_sum_bytes: Option<u64>,
     /// Size of the ring buffer, bytes.
     pub buffer_bytes: u64,
     /// End: rows written, by kind.

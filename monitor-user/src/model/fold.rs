@@ -75,7 +75,7 @@ impl State {
         }
         let process = event.subject.map(|s| self.process(s.process));
         match (&event.what, process) {
-            (What::Memory { mm, now }, _) => self.memory(event.time_ns, *mm, *now, process),
+            (What::Memory { mm, now, .. }, _) => self.memory(event.time_ns, *mm, *now, process),
             (What::MmEnd(end), _) => self.mm_end(event.time_ns, end),
             (What::Loss(loss), _) => {
                 for (kind, n) in &loss.lost {

@@ -116,7 +116,7 @@ impl Summary {
             }
             (What::Exit(exit), Some(key)) => self.exit(event.time_ns, key, *exit),
             (What::Reaped(_), Some(key)) => self.reaped(key),
-            (What::Memory { mm, now }, subject) => {
+            (What::Memory { mm, now, .. }, subject) => {
                 self.set(event.time_ns, *mm, *now);
                 if let Some(key) = subject {
                     self.runs_in(key, *mm);

@@ -26,7 +26,7 @@ use tokio::{
 use super::{
     RecordError,
     launch::Command,
-    load::{LoadOptions, Loaded, Passes, StderrLog},
+    load::{LoadOptions, Loaded, Passes, Resolution, StderrLog},
     losses::{Losses, full_tables},
     privileges, redact,
     sorter::Sorter,
@@ -61,8 +61,8 @@ const DRAIN_RECORDS: usize = 1 << 15;
 pub struct Options {
     /// Size of the ring buffer, bytes; rounded up to a power of two and a page.
     pub buffer_bytes: u32,
-    /// Step at which a memory record is due, bytes.
-    pub step_bytes: u64,
+    /// How exactly memory is followed.
+    pub resolution: Resolution,
     /// Hooks to leave out, for tests.
     pub without: Vec<String>,
     /// Which programs are attached, for tests; `None`: what this kernel needs.
@@ -120,7 +120,7 @@ pub fn record<S: Sink + 'static>(
     let buffer_bytes = ring_size(options.buffer_bytes);
     let mut loaded = Loaded::new(&LoadOptions {
         buffer_bytes,
-        step_bytes: options.step_bytes,
+        resolution: options.resolution,
         without: &options.without,
         passes: options.passes,
         debug: options.debug,
@@ -140,7 +140,10 @@ pub fn record<S: Sink + 'static>(
     loaded.track_root(child.pid.as_raw().unsigned_abs())?;
     privileges::give_up(options.invoker.as_ref(), || loaded.can_read_maps())?;
     let mut recording = facts::recording(&shown(words, options), &environment);
-    recording.resolution_bytes = options.step_bytes;
+    recording.resolution_bytes = options.resolution.step_bytes;
+    recording.resolution_share = 1_u64
+        .checked_shl(options.resolution.share_bits)
+        .unwrap_or(0);
     recording.rss_bound_bytes = loaded.rss_bound.bytes;
     recording.rss_bound_per_thread = loaded.rss_bound.is_per_thread;
     recording.verified_instructions = loaded.verified_instructions();
@@ -442,6 +445,13 @@ impl Collector {
             self.recording.recursion_misses = misses;
         }
         self.recording.full_maps = full_tables(&self.loaded);
+        if let Some(sums) = self.loaded.tree_sums() {
+            let page = self.recording.page_size;
+            let bytes = |pages: i64| u64::try_from(pages).unwrap_or(0).saturating_mul(page);
+            self.recording.peak_rss_sum_bytes = Some(bytes(sums.peak_rss));
+            self.recording.peak_rss_sum_ns = Some(sums.peak_rss_ns);
+            self.recording.peak_vms_sum_bytes = Some(bytes(sums.peak_vm));
+        }
     }
 
     fn look_at_losses(&mut self) {

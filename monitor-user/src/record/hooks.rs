@@ -11,46 +11,56 @@ pub struct Hook {
     pub name: &'static str,
     /// What a recording says where the kernel doesn't have it; `None`: there can be no recording then.
     pub stand_in: Option<&'static str>,
+    /// Hook that it stands in for: it is used only where the kernel doesn't have that one.
+    pub instead_of: Option<&'static str>,
+}
+
+impl Hook {
+    const fn needed(name: &'static str) -> Self {
+        Self {
+            name,
+            stand_in: None,
+            instead_of: None,
+        }
+    }
 }
 
 /// All hooks, in the order in which they are attached.
-pub const HOOKS: [Hook; 8] = [
-    Hook {
-        name: "sched_process_free",
-        stand_in: None,
-    },
-    Hook {
-        name: "sched_process_exit",
-        stand_in: None,
-    },
+pub const HOOKS: [Hook; 10] = [
+    Hook::needed("sched_process_free"),
+    Hook::needed("sched_process_exit"),
     // Not before 6.1: there the counters tell the end of an address space (`Config::ends_by_counters`).
     Hook {
-        name: "exit_mmap",
         stand_in: Some(
             "when memory was given back is told by its counters, and how much was mapped then by their last change",
         ),
+        ..Hook::needed("exit_mmap")
     },
+    Hook::needed("rss_stat"),
+    // Not before 5.11.
     Hook {
-        name: "rss_stat",
-        stand_in: None,
+        stand_in: Some("what is mapped is read after the system calls that change it"),
+        ..Hook::needed("mmap_lock_released")
     },
+    // Costs every system call of the host something, so only there.
     Hook {
-        name: "task_rename",
-        stand_in: None,
+        instead_of: Some("mmap_lock_released"),
+        ..Hook::needed("sys_exit")
     },
-    Hook {
-        name: "sched_process_exec",
-        stand_in: None,
-    },
-    Hook {
-        name: "sched_process_fork",
-        stand_in: None,
-    },
-    Hook {
-        name: "task_newtask",
-        stand_in: None,
-    },
+    Hook::needed("task_rename"),
+    Hook::needed("sched_process_exec"),
+    Hook::needed("sched_process_fork"),
+    Hook::needed("task_newtask"),
 ];
+
+/// Hooks that this kernel is asked for: without those that stand in for one that it has.
+pub(super) fn wanted(btf: &Btf) -> impl Iterator<Item = Hook> + '_ {
+    let is_wanted = |hook: &Hook| {
+        hook.instead_of
+            .is_none_or(|other| !btf.has_tracepoint(other))
+    };
+    HOOKS.into_iter().filter(is_wanted)
+}
 
 /// Finds members and arguments by name.
 ///
@@ -93,10 +103,20 @@ pub(super) fn layout(btf: &Btf) -> Result<Layout, String> {
         mm_rss_stat,
         mm_rss_stride,
         mm_total_vm: member("mm_struct", "total_vm")?,
+        mm_data_vm: member("mm_struct", "data_vm")?,
+        mm_exec_vm: member("mm_struct", "exec_vm")?,
+        mm_stack_vm: member("mm_struct", "stack_vm")?,
+        mm_pgtables_bytes: member("mm_struct", "pgtables_bytes")?,
+        mm_rss_parts: rss_parts(btf).unwrap_or(u32::MAX),
         mm_users: member("mm_struct", "mm_users")?,
         mm_arg_start: member("mm_struct", "arg_start")?,
         mm_arg_end: member("mm_struct", "arg_end")?,
         bprm_filename: member("linux_binprm", "filename")?,
+        array_pptrs: optional("bpf_array", "pptrs"),
+        regs_syscall: btf
+            .member("pt_regs", "orig_ax")
+            .or_else(|| btf.member("pt_regs", "syscallno"))
+            .map_or(u32::MAX, |member| member.offset),
         arg_newtask_flags: newtask_flags,
         arg_exit_group_dead: argument("sched_process_exit", "group_dead"),
         arg_rss_count: argument("rss_stat", "count"),
@@ -122,7 +142,7 @@ pub fn support(btf: &Btf) -> Support {
         locks_memory: btf.has_struct("bpf_map_memory"),
         ..Support::default()
     };
-    for hook in HOOKS {
+    for hook in wanted(btf) {
         match (btf.has_tracepoint(hook.name), hook.stand_in) {
             (true, _) => support.hooks += 1,
             (false, Some(says)) => support
@@ -152,6 +172,13 @@ fn rss_counters(btf: &Btf) -> Option<(u32, u32)> {
     Some((inner.offset, stride))
 }
 
+/// Per-CPU parts of the first RSS counter in `mm_struct` (since 6.2).
+fn rss_parts(btf: &Btf) -> Option<u32> {
+    let counters = btf.member("mm_struct", "rss_stat")?;
+    let parts = btf.within(counters, "counters")?;
+    Some(parts.offset)
+}
+
 /// Whether RSS counters keep parts per CPU (since 6.2), by the form of `mm_struct`.
 pub(super) fn has_per_cpu_counters(btf: &Btf) -> bool {
     btf.member("mm_struct", "rss_stat")
@@ -164,13 +191,20 @@ pub(super) fn preempts_programs(btf: &Btf) -> bool {
     btf.has_typedef("class_srcu_fast_notrace_t")
 }
 
-/// How far a shared RSS counter may be from the truth, bytes, for each kind.
+/// How far a shared RSS counter may be from the truth, bytes, for each kind; by nothing if the parts of all
+/// CPUs are read too.
 ///
 /// Since 6.2 each CPU keeps up to `percpu_counter_batch` pages to itself, which is the larger of 32
 /// and twice the CPUs (`lib/percpu_counter.c`, `compute_batch_value`). Before, each thread keeps up
 /// to 64 (`mm/memory.c`, `TASK_RSS_EVENTS_THRESH`), so it depends on their number: the bound is for
 /// one thread then.
-pub(super) fn rss_bound(btf: &Btf, cpus: u32, page_size: u64) -> RssBound {
+pub(super) fn rss_bound(btf: &Btf, is_exact: bool, cpus: u32, page_size: u64) -> RssBound {
+    if is_exact {
+        return RssBound {
+            bytes: 0,
+            is_per_thread: false,
+        };
+    }
     let cpus = u64::from(cpus);
     let is_per_thread = !has_per_cpu_counters(btf);
     let pages = if is_per_thread {
@@ -223,10 +257,17 @@ mod tests {
         mm_rss_stat: 712,
         mm_rss_stride: 8,
         mm_total_vm: 192,
+        mm_data_vm: 216,
+        mm_exec_vm: 224,
+        mm_stack_vm: 232,
+        mm_pgtables_bytes: 104,
+        mm_rss_parts: ABSENT,
         mm_users: 92,
         mm_arg_start: 312,
         mm_arg_end: 320,
         bprm_filename: 96,
+        array_pptrs: 272,
+        regs_syscall: 120,
         arg_newtask_flags: 1,
         arg_exit_group_dead: ABSENT,
         arg_rss_count: 2,
@@ -247,6 +288,10 @@ mod tests {
         signal_sum_sched_runtime: 680,
         mm_rss_stat: 720,
         mm_total_vm: 184,
+        mm_data_vm: 208,
+        mm_exec_vm: 216,
+        mm_stack_vm: 224,
+        mm_pgtables_bytes: 96,
         mm_users: 84,
         mm_arg_start: 304,
         mm_arg_end: 312,
@@ -267,7 +312,14 @@ mod tests {
         // The array is at 824, `count` 8 bytes into its elements.
         mm_rss_stat: 832,
         mm_rss_stride: 40,
+        // `counters` is 24 bytes behind `count`.
+        mm_rss_parts: 856,
         mm_total_vm: 256,
+        mm_data_vm: 280,
+        mm_exec_vm: 288,
+        mm_stack_vm: 296,
+        mm_pgtables_bytes: 152,
+        array_pptrs: 264,
         mm_users: 132,
         mm_arg_start: 376,
         mm_arg_end: 384,
@@ -288,10 +340,16 @@ mod tests {
         task_exit_signal: 1168,
         task_comm: 1752,
         task_sum_exec_runtime: 232,
-        mm_rss_stat: 968,
-        mm_total_vm: 360,
-        mm_arg_start: 480,
-        mm_arg_end: 488,
+        mm_rss_stat: 976,
+        mm_rss_parts: 1000,
+        mm_total_vm: 368,
+        mm_data_vm: 392,
+        mm_exec_vm: 400,
+        mm_stack_vm: 408,
+        mm_pgtables_bytes: 168,
+        array_pptrs: 312,
+        mm_arg_start: 488,
+        mm_arg_end: 496,
         arg_exit_group_dead: 1,
         ..V6_12
     };
@@ -310,7 +368,13 @@ mod tests {
         task_comm: 3344,
         signal_sum_sched_runtime: 696,
         mm_rss_stat: 1216,
+        mm_rss_parts: 1240,
         mm_total_vm: 608,
+        mm_data_vm: 632,
+        mm_exec_vm: 640,
+        mm_stack_vm: 648,
+        mm_pgtables_bytes: 392,
+        array_pptrs: 304,
         mm_arg_start: 728,
         mm_arg_end: 736,
         bprm_filename: 112,
@@ -333,20 +397,21 @@ mod tests {
     }
 
     #[test]
-    fn of_all_hooks_only_exit_mmap_is_missing_and_only_in_5_10() {
+    fn of_all_hooks_two_are_missing_and_only_in_5_10() {
         for (version, _) in KERNELS {
             let btf = kernel(version);
-            let missing: Vec<_> = HOOKS
-                .iter()
+            let missing: Vec<_> = wanted(&btf)
                 .map(|hook| hook.name)
                 .filter(|name| !btf.has_tracepoint(name))
                 .collect();
             let expected: &[&str] = if version == "5.10" {
-                &["exit_mmap"]
+                &["exit_mmap", "mmap_lock_released"]
             } else {
                 &[]
             };
             assert_eq!(missing, expected, "{version}");
+            let reads_calls = wanted(&btf).any(|hook| hook.name == "sys_exit");
+            assert_eq!(reads_calls, version == "5.10", "{version}");
         }
     }
 
@@ -366,7 +431,8 @@ mod tests {
             assert_eq!(support.missing, [""; 0], "{version}");
             let is_old = version == "5.10";
             assert_eq!(support.locks_memory, is_old, "{version}");
-            assert_eq!(support.stand_ins.len(), usize::from(is_old), "{version}");
+            let stand_ins = if is_old { 2 } else { 0 };
+            assert_eq!(support.stand_ins.len(), stand_ins, "{version}");
         }
     }
 
@@ -384,7 +450,7 @@ mod tests {
 
     #[test]
     fn the_bound_of_a_counter_grows_with_cpus_where_each_keeps_pages() {
-        let whole = |version, cpus| rss_bound(&kernel(version), cpus, 4096);
+        let whole = |version, cpus| rss_bound(&kernel(version), false, cpus, 4096);
         let bound = |version, cpus| whole(version, cpus).bytes;
         for cpus in [2, 64] {
             let for_one_thread = RssBound {
@@ -399,7 +465,8 @@ mod tests {
         assert_eq!(bound("6.12", 16), 16 * 32 * 4096);
         assert_eq!(bound("6.12", 17), 17 * 34 * 4096);
         assert_eq!(bound("6.12", 64), 32 << 20);
-        assert_eq!(rss_bound(&kernel("7.2"), 2, 65536).bytes, 4 << 20);
+        assert_eq!(rss_bound(&kernel("7.2"), false, 2, 65536).bytes, 4 << 20);
+        assert_eq!(rss_bound(&kernel("7.2"), true, 64, 4096).bytes, 0);
     }
 
     #[test]

@@ -3,17 +3,21 @@
 use std::{collections::BTreeMap, io, path::Path, time::Instant};
 
 use aya::{
-    Btf as LoaderBtf, Ebpf, EbpfLoader, include_bytes_aligned,
-    maps::{HashMap, MapData, PerCpuArray, RingBuf},
+    Btf as LoaderBtf, Ebpf, EbpfLoader,
+    maps::{Array, HashMap, MapData, PerCpuArray, RingBuf},
     programs::{BtfTracePoint, ProgramError},
 };
 use aya_log::EbpfLogger;
 use log::Log;
-use monitor_ebpf::abi::{Config, Rescue, TrackedProcess};
+use monitor_ebpf::abi::{Config, Layout, Rescue, TrackedProcess, TreeSums, absent};
 use thiserror::Error;
 use zerocopy::{FromBytes, IntoBytes};
 
-use super::hooks::{HOOKS, RssBound, layout, preempts_programs, rss_bound};
+use super::{
+    cpu_parts,
+    hooks::{RssBound, layout, preempts_programs, rss_bound, wanted},
+    object::object,
+};
 use crate::host::{
     btf::{Btf, BtfError},
     facts,
@@ -21,10 +25,12 @@ use crate::host::{
 
 /// The hook that shows the end of an address space.
 const MM_END: &str = "exit_mmap";
+/// The hook that shows what is resident.
+const RSS: &str = "rss_stat";
+/// The hook that shows when what is mapped may have changed.
+const MM_LOCK: &str = "mmap_lock_released";
 /// Where the kernel describes its own types.
 pub const BTF: &str = "/sys/kernel/btf/vmlinux";
-
-static OBJECT: &[u8] = include_bytes_aligned!(concat!(env!("OUT_DIR"), "/rtrace-bpf"));
 
 /// Why the kernel side couldn't be put in place.
 #[derive(Debug, Error)]
@@ -62,12 +68,32 @@ pub enum Passes {
     Both,
 }
 
+/// How exactly memory is followed between records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Resolution {
+    /// A record is due when a kind of memory, or what is mapped, has moved by this many bytes; 0: at every
+    /// change.
+    pub step_bytes: u64,
+    /// And by the whole (RSS, or what is mapped) shifted by this many bits; 64: by nothing.
+    pub share_bits: u32,
+}
+
+impl Default for Resolution {
+    /// 64 KiB and 1/256.
+    fn default() -> Self {
+        Self {
+            step_bytes: 64 << 10,
+            share_bits: 8,
+        }
+    }
+}
+
 /// How to load.
 pub(super) struct LoadOptions<'a> {
     /// Size of the ring buffer, bytes: a power of two and at least a page.
     pub(super) buffer_bytes: u32,
-    /// Step at which a memory record is due, bytes.
-    pub(super) step_bytes: u64,
+    /// When a memory record is due.
+    pub(super) resolution: Resolution,
     /// Hooks to leave out, for tests.
     pub(super) without: &'a [String],
     /// Which programs are attached; `None`: what this kernel needs.
@@ -97,7 +123,7 @@ pub(super) struct Loaded {
 pub fn try_load() -> Result<Vec<(&'static str, f64)>, LoadError> {
     let loaded = Loaded::new(&LoadOptions {
         buffer_bytes: 1 << 16,
-        step_bytes: 1 << 16,
+        resolution: Resolution::default(),
         without: &[],
         passes: None,
         debug: false,
@@ -135,56 +161,34 @@ impl Loaded {
     pub(super) fn new(options: &LoadOptions<'_>) -> Result<Self, LoadError> {
         let mut watch = Watch::start();
         let btf = Btf::read(Path::new(BTF))?;
-        let layout = layout(&btf).map_err(LoadError::Unsupported)?;
-        let cpus = facts::online_cpus();
-        // Numbers of CPUs go up to the possible ones, whether they are online or not.
-        let possible = aya::util::nr_cpus().map_or(cpus, |n| u32::try_from(n).unwrap_or(cpus));
-        let ring = u64::from(options.buffer_bytes);
-        let passes = options.passes.unwrap_or(if preempts_programs(&btf) {
-            Passes::Both
-        } else {
-            Passes::First
-        });
-        let has_second = passes != Passes::First;
-        // With a hook, what stands in for it is left out too.
-        let is_left_out = |hook: &str| options.without.iter().any(|name| name == hook);
-        let config = Config {
-            epoch_ns: facts::boot_ns(),
-            ring_bytes: ring,
-            wake_bytes: ring / 2,
-            memory_limit_bytes: ring - ring / 4,
-            detail_limit_bytes: ring - ring / 8,
-            step_pages: (options.step_bytes / facts::page_size()).max(1),
-            cpu_bits: u32::BITS - possible.saturating_sub(1).leading_zeros(),
-            has_second: u32::from(has_second),
-            reserved: 0,
-            ends_by_counters: u32::from(!btf.has_tracepoint(MM_END) && !is_left_out(MM_END)),
-        };
-        let log_level = if options.debug { 5_u8 } else { 0 };
+        let mut layout = layout(&btf).map_err(LoadError::Unsupported)?;
         watch.step("looking up the kernel's types");
         let types =
             LoaderBtf::from_sys_fs().map_err(|error| LoadError::Object(error.to_string()))?;
         watch.step("reading them for the loader");
-        let mut ebpf = EbpfLoader::new()
-            .btf(None)
-            .override_global("LAYOUT", layout.as_bytes(), true)
-            .override_global("CONFIG", config.as_bytes(), true)
-            .override_global("AYA_LOG_LEVEL", &log_level, false)
-            .map_max_entries("EVENTS", options.buffer_bytes)
-            .load(OBJECT)
-            .map_err(|error| {
-                not_permitted(&error).unwrap_or_else(|| LoadError::Object(chain(&error)))
-            })?;
+        let config = config(&btf, options);
+        let mut ebpf = load(&btf, layout, config, options)?;
         watch.step("making maps");
+        if !absent(layout.mm_rss_parts) {
+            let is_found = cpu_parts::find(&mut ebpf, &types);
+            if !is_found.map_err(|error| refused("task_rename", &error))? {
+                // Without them, what CPUs keep to themselves is an error that the trace states.
+                layout.mm_rss_parts = u32::MAX;
+                ebpf = load(&btf, layout, config, options)?;
+            }
+            watch.step("finding the CPUs' parts of counters");
+        }
+        let is_exact = !absent(layout.mm_rss_parts);
         let mut missing = Vec::new();
         let mut stand_ins = BTreeMap::new();
-        for hook in HOOKS {
-            let is_there = btf.has_tracepoint(hook.name);
-            if is_left_out(hook.name) {
+        let is_left_out = |hook: &str| options.without.iter().any(|name| name == hook);
+        for hook in wanted(&btf) {
+            // With a hook, what stands in for it is left out too.
+            if is_left_out(hook.name) || hook.instead_of.is_some_and(is_left_out) {
                 missing.push(hook.name.to_owned());
                 continue;
             }
-            if !is_there {
+            if !btf.has_tracepoint(hook.name) {
                 let Some(stand_in) = hook.stand_in else {
                     let reason = format!("it has no tracepoint {}", hook.name);
                     return Err(LoadError::Unsupported(reason));
@@ -192,16 +196,13 @@ impl Loaded {
                 stand_ins.insert(hook.name.to_owned(), stand_in.to_owned());
                 continue;
             }
-            let second = second_of(hook.name);
-            if second.is_none() || passes != Passes::Second {
-                attach(&mut ebpf, hook.name, hook.name, &types)?;
-            }
-            if let Some(second) = second.filter(|_| has_second) {
-                attach(&mut ebpf, &second, hook.name, &types)?;
+            for program in programs(hook.name, is_exact, config.has_second, options.passes) {
+                attach(&mut ebpf, &program, hook.name, &types)?;
             }
         }
         watch.step("verifying and attaching programs");
-        let rss_bound = rss_bound(&btf, cpus, facts::page_size());
+        let cpus = facts::online_cpus();
+        let rss_bound = rss_bound(&btf, is_exact, cpus, facts::page_size());
         Ok(Self {
             ebpf,
             missing,
@@ -276,6 +277,16 @@ impl Loaded {
             .collect()
     }
 
+    /// Sums over all address spaces; `None` where counters can't be read exactly.
+    pub(super) fn tree_sums(&self) -> Option<TreeSums> {
+        if self.rss_bound.bytes > 0 {
+            return None;
+        }
+        let map = self.ebpf.map("TREE")?;
+        let map = Array::<_, [u8; size_of::<TreeSums>()]>::try_from(map).ok()?;
+        TreeSums::read_from_bytes(&map.get(&0, 0).ok()?).ok()
+    }
+
     /// A per-CPU counter array: by index, then by CPU.
     pub(super) fn counters(&self, map: &str) -> Vec<Vec<u64>> {
         let Some(Ok(counters)) = self.ebpf.map(map).map(PerCpuArray::<_, u64>::try_from) else {
@@ -339,6 +350,85 @@ impl Loaded {
     }
 }
 
+/// What the programs are told of this recording.
+fn config(btf: &Btf, options: &LoadOptions<'_>) -> Config {
+    use nix::libc;
+    // Numbers of CPUs go up to the possible ones, whether they are online or not.
+    let possible = aya::util::nr_cpus()
+        .ok()
+        .and_then(|n| u32::try_from(n).ok());
+    let possible = possible.unwrap_or_else(facts::online_cpus);
+    let ring = u64::from(options.buffer_bytes);
+    let needs_second = options
+        .passes
+        .map_or_else(|| preempts_programs(btf), |passes| passes != Passes::First);
+    let is_left_out = |hook: &str| options.without.iter().any(|name| name == hook);
+    let call = |number: i64| u32::try_from(number).unwrap_or(u32::MAX);
+    Config {
+        epoch_ns: facts::boot_ns(),
+        ring_bytes: ring,
+        wake_bytes: ring / 2,
+        memory_limit_bytes: ring - ring / 4,
+        detail_limit_bytes: ring - ring / 8,
+        step_pages: options.resolution.step_bytes.div_ceil(facts::page_size()),
+        cpu_bits: u32::BITS - possible.saturating_sub(1).leading_zeros(),
+        ends_by_counters: u32::from(!btf.has_tracepoint(MM_END) && !is_left_out(MM_END)),
+        has_second: u32::from(needs_second),
+        share_bits: options.resolution.share_bits,
+        cpus: possible,
+        recorder_tid: cpu_parts::own_thread(),
+        vm_by_calls: u32::from(!btf.has_tracepoint(MM_LOCK)),
+        reserved: 0,
+        mapping_calls: [
+            call(libc::SYS_mmap),
+            call(libc::SYS_munmap),
+            call(libc::SYS_brk),
+            call(libc::SYS_mremap),
+            call(libc::SYS_shmat),
+            call(libc::SYS_shmdt),
+            call(libc::SYS_remap_file_pages),
+            call(libc::SYS_io_setup),
+        ],
+    }
+}
+
+/// Makes the maps and puts the programs in order; none is in the kernel yet.
+fn load(
+    btf: &Btf,
+    layout: Layout,
+    config: Config,
+    options: &LoadOptions<'_>,
+) -> Result<Ebpf, LoadError> {
+    let log_level = if options.debug { 5_u8 } else { 0 };
+    EbpfLoader::new()
+        .btf(None)
+        .override_global("LAYOUT", layout.as_bytes(), true)
+        .override_global("CONFIG", config.as_bytes(), true)
+        .override_global("AYA_LOG_LEVEL", &log_level, false)
+        .map_max_entries("EVENTS", options.buffer_bytes)
+        .map_max_entries("CPU_OFFSETS", config.cpus)
+        .load(&object(btf))
+        .map_err(|error| not_permitted(&error).unwrap_or_else(|| LoadError::Object(chain(&error))))
+}
+
+/// Names of the programs of a hook, in the order in which they run.
+fn programs(
+    hook: &'static str,
+    is_exact: bool,
+    has_second: u32,
+    passes: Option<Passes>,
+) -> Vec<String> {
+    if hook == RSS && is_exact {
+        return vec![format!("{RSS}_exactly")];
+    }
+    let second = second_of(hook);
+    let first = (second.is_none() || passes != Some(Passes::Second)).then(|| hook.to_owned());
+    first
+        .into_iter()
+        .chain(second.filter(|_| has_second != 0))
+        .collect()
+}
+
 /// Prints messages of BPF programs as they come.
 pub(super) struct StderrLog;
 
@@ -371,12 +461,7 @@ fn attach(
     hook: &'static str,
     types: &LoaderBtf,
 ) -> Result<(), LoadError> {
-    let refused = |error: &ProgramError| {
-        not_permitted(error).unwrap_or_else(|| LoadError::Program {
-            hook,
-            reason: chain(error),
-        })
-    };
+    let refused = |error: &ProgramError| refused(hook, error);
     let program = ebpf
         .program_mut(name)
         .ok_or_else(|| LoadError::Object(format!("the object has no program {name}")))?;
@@ -386,6 +471,13 @@ fn attach(
     program.load(hook, types).map_err(|error| refused(&error))?;
     program.attach().map_err(|error| refused(&error))?;
     Ok(())
+}
+
+fn refused(hook: &'static str, error: &ProgramError) -> LoadError {
+    not_permitted(error).unwrap_or_else(|| LoadError::Program {
+        hook,
+        reason: chain(error),
+    })
 }
 
 /// Whether the cause is that the caller isn't allowed to.

@@ -1,10 +1,12 @@
 //! Recording: loads the kernel side, starts the command, hands decoded events to sinks.
 
 mod collect;
+mod cpu_parts;
 mod hooks;
 mod launch;
 mod load;
 mod losses;
+mod object;
 mod privileges;
 mod redact;
 mod sorter;
@@ -13,7 +15,7 @@ mod survivors;
 pub use collect::{Options, Outcome, Sink, record};
 pub use hooks::{HOOKS, Hook, Support, support};
 pub use launch::{Command, LaunchError};
-pub use load::{BTF, LoadError, Passes, try_load};
+pub use load::{BTF, LoadError, Passes, Resolution, try_load};
 
 use thiserror::Error;
 

@@ -6,7 +6,7 @@ use crate::{
     report::{
         ExitReport,
         escape::{escape, shorten},
-        value::sum_bound,
+        value::sum_peak,
         words,
     },
     units::{Bytes, Nanos},
@@ -43,8 +43,10 @@ fn memory(summary: &Summary, recording: &Recording) -> String {
     let Some(peak) = summary.peak() else {
         return "memory:    not known, no event of memory came".to_owned();
     };
-    let bound = sum_bound(recording, summary.max_spaces(), summary.max_threads());
-    let sum = words::bounded(peak.rss, bound);
+    let sum = match sum_peak(summary, recording, summary.max_spaces()) {
+        Some(sum) => words::bounded(sum.rss, sum.bound),
+        None => Bytes(peak.rss).to_string(),
+    };
     // The name comes last: it is what may be cut.
     let top = peak.top.as_ref().map(|top| {
         let pid = top.process.map(|p| format!("pid {}, ", p.pid));

@@ -9,7 +9,10 @@ use serde::Serialize;
 
 use crate::{
     event::{Exit, Recording},
-    model::{CreatedBy, CreatorFrom, Ending, How, Image, Process, Tree, clone_flag_names, program},
+    model::{
+        CreatedBy, CreatorFrom, Ending, How, Image, ImageMemory, Process, Summary, Tree,
+        clone_flag_names, program,
+    },
     report::ByteText,
     units::ProcessKey,
 };
@@ -68,8 +71,10 @@ pub struct RecordingReport {
     pub end_ns: Option<u64>,
     /// How the command ended; `None` if that isn't known.
     pub exit: Option<ExitReport>,
-    /// A row of memory is due when a kind has moved by this much.
+    /// A row of memory is due when a kind, or VMS, has moved by this much; 0: at every change.
     pub resolution_bytes: u64,
+    /// And by the whole divided by this; 0: whatever the whole is.
+    pub resolution_share: u64,
     /// RSS of each kind may be off by this much.
     pub rss_bound_bytes: u64,
     /// Whether that is for each thread of a process.
@@ -294,11 +299,48 @@ fn counter_bound(recording: &Recording, threads: u32) -> u64 {
     }
 }
 
-/// How far a sum of RSS over some address spaces may be from the truth, bytes: each counter by its
-/// own error, with the most threads that a process had, and by what may change before a row is due.
-pub(super) fn sum_bound(recording: &Recording, spaces: u64, threads: u32) -> u64 {
+/// How far a sum of RSS over some address spaces may be from the truth, bytes, where it comes from rows:
+/// each counter by its own error, with the most threads that a process had, and by what may change before a
+/// row is due.
+pub(super) fn sum_bound(recording: &Recording, rss: u64, spaces: u64, threads: u32) -> u64 {
     let each = counter_bound(recording, threads).saturating_add(recording.resolution_bytes);
-    each.saturating_mul(KINDS).saturating_mul(spaces)
+    let share = rss.checked_div(recording.resolution_share).unwrap_or(0);
+    each.saturating_mul(spaces)
+        .saturating_add(share)
+        .saturating_mul(KINDS)
+}
+
+/// The highest sum of RSS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SumPeak {
+    /// Bytes.
+    pub(super) rss: u64,
+    /// The truth differs from that by this at most, bytes.
+    pub(super) bound: u64,
+    /// When, ns since boot.
+    pub(super) time_ns: u64,
+}
+
+/// The highest sum of RSS: as the kernel side kept it at every event, else from rows.
+///
+/// `spaces`: most address spaces at once, since the true peak may have been at another moment than that of
+/// the rows.
+pub(super) fn sum_peak(summary: &Summary, recording: &Recording, spaces: u64) -> Option<SumPeak> {
+    let rows = summary.peak()?;
+    let kept = recording.peak_rss_sum_bytes.zip(recording.peak_rss_sum_ns);
+    // A recorder that was killed has rows that are newer than the last sum that it wrote down.
+    if let Some((rss, time_ns)) = kept.filter(|(rss, _)| *rss >= rows.rss) {
+        return Some(SumPeak {
+            rss,
+            bound: 0,
+            time_ns,
+        });
+    }
+    Some(SumPeak {
+        rss: rows.rss,
+        bound: sum_bound(recording, rows.rss, spaces, summary.max_threads()),
+        time_ns: rows.time_ns,
+    })
 }
 
 fn facts(recording: &Recording, status: Option<u32>) -> RecordingReport {
@@ -316,6 +358,7 @@ fn facts(recording: &Recording, status: Option<u32>) -> RecordingReport {
         end_ns: recording.end_ns,
         exit: status.map(ExitReport::from_status),
         resolution_bytes: recording.resolution_bytes,
+        resolution_share: recording.resolution_share,
         rss_bound_bytes: recording.rss_bound_bytes,
         rss_bound_per_thread: recording.rss_bound_per_thread,
         missing_hooks: recording.missing_hooks.clone(),
@@ -333,27 +376,22 @@ fn facts(recording: &Recording, status: Option<u32>) -> RecordingReport {
 fn tree_report(tree: &Tree, recording: &Recording, id: &impl Fn(ProcessKey) -> Id) -> TreeReport {
     let peak = tree.summary.peak();
     let top = peak.as_ref().and_then(|p| p.top.clone());
-    // The true peak may have been at another moment, with as many address spaces as there ever were.
-    let bound = sum_bound(
-        recording,
-        tree.totals.max_spaces,
-        tree.summary.max_threads(),
-    );
+    let sum = sum_peak(&tree.summary, recording, tree.totals.max_spaces);
     TreeReport {
         processes: tree.totals.processes,
         threads_created: tree.totals.threads_created,
         max_live_processes: tree.summary.max_live(),
         max_depth: tree.totals.max_depth,
         survivors: tree.totals.survivors,
-        peak_rss_sum_bytes: peak.as_ref().map(|p| p.rss),
-        peak_rss_sum_bound_bytes: peak.as_ref().map(|_| bound),
-        peak_rss_sum_ns: peak.as_ref().map(|p| p.time_ns),
+        peak_rss_sum_bytes: sum.map(|sum| sum.rss),
+        peak_rss_sum_bound_bytes: sum.map(|sum| sum.bound),
+        peak_rss_sum_ns: sum.map(|sum| sum.time_ns),
         peak_rss_sum_top: top.map(|top| TopReport {
             process: top.process.map(id),
             program: ByteText(top.program),
             rss_bytes: top.rss,
         }),
-        peak_vms_sum_bytes: tree.summary.peak_vms(),
+        peak_vms_sum_bytes: tree.summary.peak_vms().max(recording.peak_vms_sum_bytes),
     }
 }
 
@@ -407,11 +445,11 @@ fn image(
 ) -> ImageReport {
     let memory = image.memory;
     let counters = counter_bound(recording, threads).saturating_mul(KINDS);
-    let bound = |kept| {
-        if kept {
+    let bound = |memory: ImageMemory| {
+        if memory.kept_at_every_event {
             counters
         } else {
-            sum_bound(recording, 1, threads)
+            sum_bound(recording, memory.peak.rss(), 1, threads)
         }
     };
     let argv = image.argv.as_ref();
@@ -428,7 +466,7 @@ fn image(
         argv_bytes: image.argv_bytes,
         argv_truncated: image.argv_truncated,
         peak_rss_bytes: memory.map(|m| m.peak.rss()),
-        peak_rss_bound_bytes: memory.map(|m| bound(m.kept_at_every_event)),
+        peak_rss_bound_bytes: memory.map(bound),
         peak_rss_anon_bytes: memory.map(|m| m.peak.anon),
         peak_rss_file_bytes: memory.map(|m| m.peak.file),
         peak_rss_shmem_bytes: memory.map(|m| m.peak.shmem),

@@ -190,6 +190,7 @@ impl<'a> Row<'a> {
             Kind::Memory => What::Memory {
                 mm: self.u64(Col::Mm)?,
                 now: self.memory()?,
+                parts: self.parts(),
             },
             Kind::MmEnd => What::MmEnd(self.mm_end()?),
             Kind::Snapshot => What::Snapshot(event::Snapshot {
@@ -234,6 +235,15 @@ impl<'a> Row<'a> {
             shmem: self.u64(Col::RssShmem)?,
             swap: self.u64(Col::Swap)?,
             vms: self.u64(Col::Vms)?,
+        })
+    }
+
+    fn parts(self) -> Option<event::Parts> {
+        Some(event::Parts {
+            data: self.u64(Col::VmsData)?,
+            exec: self.u64(Col::VmsExec)?,
+            stack: self.u64(Col::VmsStack)?,
+            page_tables: self.u64(Col::PageTables)?,
         })
     }
 

@@ -94,9 +94,10 @@ impl Rows {
                 self.u64(Col::CpuNs, exit.cpu_ns);
             }
             What::Reaped(reaped) => self.some_u64(Col::CpuNs, reaped.cpu_ns),
-            What::Memory { mm, now } => {
+            What::Memory { mm, now, parts } => {
                 self.u64(Col::Mm, *mm);
                 self.memory(now);
+                self.parts(parts.as_ref());
             }
             What::MmEnd(end) => self.mm_end(end),
             What::Snapshot(snapshot) => {
@@ -175,6 +176,15 @@ impl Rows {
         self.u64(Col::Swap, memory.swap);
         self.u64(Col::Vms, memory.vms);
         self.u64(Col::Bound, self.bound);
+    }
+
+    fn parts(&mut self, parts: Option<&event::Parts>) {
+        if let Some(parts) = parts {
+            self.u64(Col::VmsData, parts.data);
+            self.u64(Col::VmsExec, parts.exec);
+            self.u64(Col::VmsStack, parts.stack);
+            self.u64(Col::PageTables, parts.page_tables);
+        }
     }
 
     fn loss(&mut self, loss: &event::Loss) {

@@ -12,7 +12,7 @@ use std::sync::{Arc, LazyLock};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 /// Version of the trace format that this program writes.
-pub const VERSION: Version = Version { major: 1, minor: 0 };
+pub const VERSION: Version = Version { major: 1, minor: 1 };
 
 /// Version of the trace format.
 ///
@@ -205,6 +205,10 @@ columns! {
     RssShmem "rss_shmem" Int64 "bytes" [Fork, Exec, Memory, MmEnd], "Resident shared memory (tmpfs, memfd, shared anonymous mappings).";
     Swap "swap" Int64 "bytes" [Fork, Exec, Memory, MmEnd], "Memory that was swapped out.";
     Vms "vms" Int64 "bytes" [Fork, Exec, Memory, MmEnd], "Size of all mappings.";
+    VmsData "vms_data" Int64 "bytes" [Memory], "Part of `vms` that is private, writable and no stack.";
+    VmsExec "vms_exec" Int64 "bytes" [Memory], "Part of `vms` that is executable and not writable.";
+    VmsStack "vms_stack" Int64 "bytes" [Memory], "Part of `vms` that is a stack which grows by itself.";
+    PageTables "page_tables" Int64 "bytes" [Memory], "Page tables of the address space; not part of `vms`.";
     Bound "bound" Int64 "bytes" [Fork, Exec, Memory, MmEnd], "How far each of the row's `rss_*` and `swap` values may be off, either way.";
     PeakNs "peak_ns" Int64 "ns" [MmEnd], "When the resident memory was highest, since boot.";
     PeakRssAnon "peak_rss_anon" Int64 "bytes" [MmEnd], "Resident anonymous memory at `peak_ns`.";

@@ -153,6 +153,11 @@ impl Btf {
         self.find(name, KIND_TYPEDEF).is_some()
     }
 
+    /// Number of a function's type: how a program calls a kernel function (kfunc).
+    pub fn function(&self, name: &str) -> Option<u32> {
+        self.find(name, KIND_FUNC)
+    }
+
     /// Whether the kernel has a tracepoint.
     pub fn has_tracepoint(&self, name: &str) -> bool {
         self.has_typedef(&format!("btf_trace_{name}"))

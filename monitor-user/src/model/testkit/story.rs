@@ -470,7 +470,14 @@ impl Story {
             process: self.actor(pid).key,
             tid: pid,
         });
-        self.push(subject, What::Memory { mm, now })
+        self.push(
+            subject,
+            What::Memory {
+                mm,
+                now,
+                parts: None,
+            },
+        )
     }
 
     fn tell(&mut self, pid: u32, tid: u32, what: What) -> &mut Self {

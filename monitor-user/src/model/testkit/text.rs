@@ -163,7 +163,7 @@ fn write_fields(out: &mut Writer, what: &What) {
             out.number("cpu_ns", e.cpu_ns);
         }
         What::Reaped(r) => out.known("cpu_ns", r.cpu_ns),
-        What::Memory { mm, now } => {
+        What::Memory { mm, now, .. } => {
             out.number("mm", *mm);
             out.memory("", now);
         }
@@ -293,6 +293,7 @@ fn what(kind: &str, f: &mut Fields) -> Result<What, String> {
         "memory" => What::Memory {
             mm: f.number("mm")?,
             now: f.memory("")?,
+            parts: None,
         },
         "mm_end" => What::MmEnd(MmEnd {
             mm: f.number("mm")?,

@@ -207,6 +207,7 @@ fn an_ended_address_space_stays_ended() {
                 anon: 1 << 40,
                 ..Memory::default()
             },
+            parts: None,
         },
     };
     let tree = story.event(late).after(100).exit(10, 0).tree();

@@ -106,7 +106,11 @@ fn a_million_events_leave_a_bounded_timeline() {
             time_ns: START + n * 50_000,
             cpu: 0,
             subject: None,
-            what: What::Memory { mm, now },
+            what: What::Memory {
+                mm,
+                now,
+                parts: None,
+            },
         });
     }
     let tree = model.finish(&story.recorded());

@@ -1,8 +1,8 @@
 //! Random events with a bias towards the values where encodings break.
 
 use crate::event::{
-    Event, Exec, Exit, Fork, Loss, Memory, MmEnd, Reaped, Snapshot, Subject, Thread, ThreadExit,
-    What,
+    Event, Exec, Exit, Fork, Loss, Memory, MmEnd, Parts, Reaped, Snapshot, Subject, Thread,
+    ThreadExit, What,
 };
 use crate::trace::schema::Kind;
 use crate::units::ProcessKey;
@@ -131,6 +131,12 @@ impl Random {
             Kind::Memory => What::Memory {
                 mm: self.u64(),
                 now: self.memory(),
+                parts: self.some(|this| Parts {
+                    data: this.u64(),
+                    exec: this.u64(),
+                    stack: this.u64(),
+                    page_tables: this.u64(),
+                }),
             },
             Kind::MmEnd => What::MmEnd(MmEnd {
                 mm: self.u64(),

@@ -1,0 +1,58 @@
+//! `mmap_lock_released` and, where that isn't there, `sys_exit`: what is mapped.
+
+use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
+
+use crate::{
+    address_space::{find, map_exactly, settle, show},
+    emit::setting,
+    filter,
+    kernel::{Mm, current_mm, mapped_at, system_call},
+    maps::ADDRESS_SPACES,
+    memory::owner,
+    preempt::undisturbed,
+};
+
+/// Whoever held the lock of an address space lets go of it, still holding it.
+///
+/// `total_vm` changes under that lock only. A reader may have changed it too: munmap goes on as one
+/// before it counts, and stacks grew under a reader's lock until 6.4.
+#[btf_tracepoint(function = "mmap_lock_released")]
+pub(crate) fn mmap_lock_released(ctx: BtfTracePointContext) -> i32 {
+    undisturbed(|| {
+        let mm = Mm::argument::<0>(&ctx);
+        if let Some(space) = find(mm)
+            && map_exactly(space, mm)
+        {
+            show(space, mm.parts(), owner(mm));
+        }
+        0
+    })
+}
+
+/// A system call ends (5.10).
+#[btf_tracepoint(function = "sys_exit")]
+pub(crate) fn sys_exit(ctx: BtfTracePointContext) -> i32 {
+    undisturbed(|| {
+        let number = system_call(&ctx);
+        let mut is_mapping = false;
+        macro_rules! look {
+            ($($n:literal)*) => { $(is_mapping |= number == setting!(mapping_calls[$n]);)* };
+        }
+        look!(0 1 2 3 4 5 6 7);
+        if !is_mapping {
+            return 0;
+        }
+        let address = current_mm();
+        let Some(space) = ADDRESS_SPACES.get_ptr_mut(address) else {
+            return 0;
+        };
+        let Some((_, subject)) = filter::current() else {
+            return 0;
+        };
+        let (total_vm, parts) = mapped_at(address);
+        if settle(space, total_vm, parts.stack_vm) {
+            show(space, parts, subject);
+        }
+        0
+    })
+}
