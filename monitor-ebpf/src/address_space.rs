@@ -30,6 +30,7 @@ fn enter(mm: Mm) -> Option<*mut AddressSpace> {
         now: memory,
         // Fork and exec tell it themselves.
         sent: memory,
+        sent_parts: mm.parts(),
         peak: memory,
         peak_ns: now(),
         last: memory,
@@ -253,6 +254,24 @@ pub(crate) fn map_exactly(space: *mut AddressSpace, mm: Mm) -> bool {
     is_due
 }
 
+/// Whether a record of a change of its parts is due: `mprotect` moves pages between them.
+#[inline(always)]
+pub(crate) fn regroup(space: *mut AddressSpace, parts: &Parts) -> bool {
+    // SAFETY: a map value.
+    let (whole, sent) = unsafe { ((*space).now.total_vm, (*space).sent_parts) };
+    let is_due = |now: u64, sent: u64| resolution().is_due(now.abs_diff(sent), whole);
+    is_due(parts.data_vm, sent.data_vm)
+        || is_due(parts.exec_vm, sent.exec_vm)
+        || is_due(parts.stack_vm, sent.stack_vm)
+        || is_due(
+            parts.page_tables >> PAGE_BITS,
+            sent.page_tables >> PAGE_BITS,
+        )
+}
+
+/// Page tables are counted in bytes, always by whole pages of at least this size.
+const PAGE_BITS: u32 = 12;
+
 #[inline(always)]
 fn mapped(space: &mut AddressSpace, total_vm: u64, before: u64) -> bool {
     if total_vm > space.peak_vm {
@@ -278,7 +297,10 @@ pub(crate) fn show(space: *mut AddressSpace, parts: Parts, subject: Subject) {
     if is_sent {
         // Only then: after a loss the next change must be shown, however small it is.
         // SAFETY: a map value.
-        unsafe { (*space).sent = current };
+        unsafe {
+            (*space).sent = current;
+            (*space).sent_parts = parts;
+        }
     }
 }
 

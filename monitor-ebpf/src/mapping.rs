@@ -3,7 +3,7 @@
 use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
 
 use crate::{
-    address_space::{find, map_exactly, settle, show},
+    address_space::{find, map_exactly, regroup, settle, show},
     emit::setting,
     filter,
     kernel::{Mm, current_mm, mapped_at, system_call},
@@ -20,10 +20,13 @@ use crate::{
 pub(crate) fn mmap_lock_released(ctx: BtfTracePointContext) -> i32 {
     undisturbed(|| {
         let mm = Mm::argument::<0>(&ctx);
-        if let Some(space) = find(mm)
-            && map_exactly(space, mm)
-        {
-            show(space, mm.parts(), owner(mm));
+        let Some(space) = find(mm) else {
+            return 0;
+        };
+        let is_due = map_exactly(space, mm);
+        let parts = mm.parts();
+        if is_due || regroup(space, &parts) {
+            show(space, parts, owner(mm));
         }
         0
     })
@@ -50,7 +53,7 @@ pub(crate) fn sys_exit(ctx: BtfTracePointContext) -> i32 {
             return 0;
         };
         let (total_vm, parts) = mapped_at(address);
-        if settle(space, total_vm, parts.stack_vm) {
+        if settle(space, total_vm, parts.stack_vm) || regroup(space, &parts) {
             show(space, parts, subject);
         }
         0

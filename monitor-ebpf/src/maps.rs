@@ -4,7 +4,7 @@ use aya_ebpf::{
     macros::map,
     maps::{Array, HashMap, PerCpuArray, RingBuf},
 };
-use monitor_ebpf::abi::{Config, Kind, Layout, Memory, Rescue, TrackedProcess, TreeSums};
+use monitor_ebpf::abi::{Config, Kind, Layout, Memory, Parts, Rescue, TrackedProcess, TreeSums};
 
 use crate::exec::Scratch;
 
@@ -115,6 +115,7 @@ pub(crate) struct AddressSpace {
     pub(crate) now: Memory,
     /// As of the last record.
     pub(crate) sent: Memory,
+    pub(crate) sent_parts: Parts,
     /// At the moment of the highest RSS, and that moment.
     pub(crate) peak: Memory,
     pub(crate) peak_ns: u64,

@@ -5,6 +5,7 @@
 //! * [`disk`] is a file system that can be filled or broken,
 //! * [`harness`] records a command in a fresh folder and reads the report,
 //! * [`report`] is the JSON report as typed values,
+//! * [`timeline`] is memory over time, from the rows of a trace,
 //! * [`truth`] reads what a random tree logged about itself and compares,
 //! * [`witness`] is an independent record of the same run by `perf` or `strace`.
 //!
@@ -17,6 +18,7 @@ pub mod disk;
 pub mod harness;
 pub mod lone_surrogates;
 pub mod report;
+pub mod timeline;
 pub mod truth;
 pub mod victims;
 pub mod witness;

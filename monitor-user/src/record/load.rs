@@ -387,7 +387,7 @@ fn config(btf: &Btf, options: &LoadOptions<'_>) -> Config {
             call(libc::SYS_shmat),
             call(libc::SYS_shmdt),
             call(libc::SYS_remap_file_pages),
-            call(libc::SYS_io_setup),
+            call(libc::SYS_mprotect),
         ],
     }
 }
