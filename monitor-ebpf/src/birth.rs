@@ -28,6 +28,12 @@ pub(crate) fn task_newtask_again(ctx: BtfTracePointContext) -> i32 {
     undisturbed(|| new_task(&ctx, Pass::Second))
 }
 
+/// See [`crate::pass`].
+#[btf_tracepoint(function = "task_newtask")]
+pub(crate) fn task_newtask_last(ctx: BtfTracePointContext) -> i32 {
+    undisturbed(|| new_task(&ctx, Pass::Third))
+}
+
 #[inline(always)]
 fn new_task(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
     let Some((_, creator)) = filter::current() else {
@@ -73,6 +79,12 @@ pub(crate) fn sched_process_fork(ctx: BtfTracePointContext) -> i32 {
 #[btf_tracepoint(function = "sched_process_fork")]
 pub(crate) fn sched_process_fork_again(ctx: BtfTracePointContext) -> i32 {
     undisturbed(|| fork(&ctx, Pass::Second))
+}
+
+/// See [`crate::pass`].
+#[btf_tracepoint(function = "sched_process_fork")]
+pub(crate) fn sched_process_fork_last(ctx: BtfTracePointContext) -> i32 {
+    undisturbed(|| fork(&ctx, Pass::Third))
 }
 
 #[inline(always)]

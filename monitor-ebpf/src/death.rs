@@ -24,6 +24,12 @@ pub(crate) fn sched_process_exit_again(ctx: BtfTracePointContext) -> i32 {
     undisturbed(|| exit(&ctx, Pass::Second))
 }
 
+/// See [`crate::pass`].
+#[btf_tracepoint(function = "sched_process_exit")]
+pub(crate) fn sched_process_exit_last(ctx: BtfTracePointContext) -> i32 {
+    undisturbed(|| exit(&ctx, Pass::Third))
+}
+
 #[inline(always)]
 fn exit(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
     let task = Task::argument::<0>(ctx);
@@ -41,7 +47,7 @@ fn exit(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
     }
     let signals = task.signals();
     let is_dead = filter::flags(process) & TrackedProcess::DEAD != 0;
-    if is_dead && pass == Pass::Second {
+    if is_dead && pass != Pass::First {
         return 0;
     }
     // Before 6.16 two threads that end at once may both find no other one alive: the first is last.
@@ -108,6 +114,12 @@ pub(crate) fn sched_process_free(ctx: BtfTracePointContext) -> i32 {
 #[btf_tracepoint(function = "sched_process_free")]
 pub(crate) fn sched_process_free_again(ctx: BtfTracePointContext) -> i32 {
     undisturbed(|| free(&ctx, Pass::Second))
+}
+
+/// See [`crate::pass`].
+#[btf_tracepoint(function = "sched_process_free")]
+pub(crate) fn sched_process_free_last(ctx: BtfTracePointContext) -> i32 {
+    undisturbed(|| free(&ctx, Pass::Third))
 }
 
 /// The first report removes the entry, so there is no second.

@@ -43,6 +43,12 @@ pub(crate) fn sched_process_exec_again(ctx: BtfTracePointContext) -> i32 {
     undisturbed(|| exec(&ctx, Pass::Second))
 }
 
+/// See [`crate::pass`].
+#[btf_tracepoint(function = "sched_process_exec")]
+pub(crate) fn sched_process_exec_last(ctx: BtfTracePointContext) -> i32 {
+    undisturbed(|| exec(&ctx, Pass::Third))
+}
+
 #[inline(always)]
 fn exec(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
     let task = Task::argument::<0>(ctx);
@@ -54,7 +60,7 @@ fn exec(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
         return 0;
     };
     let space = task.mm();
-    if pass == Pass::Second {
+    if pass != Pass::First {
         // An exec gives a new address space. If it is known as this process's, it was reported.
         let known = find(space);
         // SAFETY: map values.

@@ -18,18 +18,27 @@ use crate::{
 /// before it counts, and stacks grew under a reader's lock until 6.4.
 #[btf_tracepoint(function = "mmap_lock_released")]
 pub(crate) fn mmap_lock_released(ctx: BtfTracePointContext) -> i32 {
-    undisturbed(|| {
-        let mm = Mm::argument::<0>(&ctx);
-        let Some(space) = find(mm) else {
-            return 0;
-        };
-        let is_due = map_exactly(space, mm);
-        let parts = mm.parts();
-        if is_due || regroup(space, &parts) {
-            show(space, parts, owner(mm));
-        }
-        0
-    })
+    undisturbed(|| released(&ctx))
+}
+
+/// See [`crate::pass`]. What the first has seen is no change any more.
+#[btf_tracepoint(function = "mmap_lock_released")]
+pub(crate) fn mmap_lock_released_again(ctx: BtfTracePointContext) -> i32 {
+    undisturbed(|| released(&ctx))
+}
+
+#[inline(always)]
+fn released(ctx: &BtfTracePointContext) -> i32 {
+    let mm = Mm::argument::<0>(ctx);
+    let Some(space) = find(mm) else {
+        return 0;
+    };
+    let is_due = map_exactly(space, mm);
+    let parts = mm.parts();
+    if is_due || regroup(space, &parts) {
+        show(space, parts, owner(mm));
+    }
+    0
 }
 
 /// A system call ends (5.10).

@@ -68,13 +68,17 @@ pub(crate) static ADDRESS_SPACES: HashMap<u64, AddressSpace> = HashMap::with_max
 
 /// Room to put an exec record together: it is larger than a BPF stack. One for each [`crate::pass::Pass`].
 #[map]
-pub(crate) static SCRATCH: PerCpuArray<Scratch> = PerCpuArray::with_max_entries(2, 0);
+pub(crate) static SCRATCH: PerCpuArray<Scratch> = PerCpuArray::with_max_entries(3, 0);
 
-/// Threads whose beginning or end the first program has reported and the second hasn't seen yet.
+/// Threads whose beginning or end a program has reported and the last one hasn't seen yet.
 #[map]
 pub(crate) static REPORTED: HashMap<u64, u8> = HashMap::with_max_entries(4096, 0);
 
-/// Events that the kernel didn't show to the first program and the second reported, per CPU, by
+/// The last change of a counter that the first program saw on this CPU.
+#[map]
+pub(crate) static RSS_SEEN: PerCpuArray<u64> = PerCpuArray::with_max_entries(1, 0);
+
+/// Events that the kernel didn't show to the first program and a later one reported, per CPU, by
 /// [`Rescue`].
 #[map]
 pub(crate) static RESCUED: PerCpuArray<u64> = PerCpuArray::with_max_entries(Rescue::COUNT, 0);

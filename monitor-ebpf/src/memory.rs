@@ -8,8 +8,8 @@ use crate::{
     emit::{Subject, setting},
     filter,
     kernel::{Mm, current_mm, rss_member, rss_value},
-    maps::ENDING,
-    pass::Pass,
+    maps::{AddressSpace, ENDING},
+    pass::{Pass, is_change_seen, saw_change},
     preempt::undisturbed,
 };
 
@@ -43,14 +43,34 @@ pub(crate) fn rss_stat(ctx: BtfTracePointContext) -> i32 {
 #[btf_tracepoint(function = "rss_stat")]
 pub(crate) fn rss_stat_exactly(ctx: BtfTracePointContext) -> i32 {
     undisturbed(|| {
-        let mm = Mm::argument::<0>(&ctx);
-        if let Some(space) = find(mm)
-            && update_exactly(space, mm, rss_member(&ctx))
-        {
-            show(space, mm.parts(), owner(mm));
+        let (mm, member) = (Mm::argument::<0>(&ctx), rss_member(&ctx));
+        if let Some(space) = find(mm) {
+            exactly(space, mm, member);
+            saw_change(mm.address(), member);
         }
         0
     })
+}
+
+/// See [`crate::pass`]. It may do again what was done: values are absolute.
+#[btf_tracepoint(function = "rss_stat")]
+pub(crate) fn rss_stat_exactly_again(ctx: BtfTracePointContext) -> i32 {
+    undisturbed(|| {
+        let (mm, member) = (Mm::argument::<0>(&ctx), rss_member(&ctx));
+        if !is_change_seen(mm.address(), member)
+            && let Some(space) = find(mm)
+        {
+            exactly(space, mm, member);
+        }
+        0
+    })
+}
+
+#[inline(always)]
+fn exactly(space: *mut AddressSpace, mm: Mm, member: u32) {
+    if update_exactly(space, mm, member) {
+        show(space, mm.parts(), owner(mm));
+    }
 }
 
 /// The running thread, if it is this address space's own.
@@ -75,6 +95,12 @@ pub(crate) fn exit_mmap(ctx: BtfTracePointContext) -> i32 {
 #[btf_tracepoint(function = "exit_mmap")]
 pub(crate) fn exit_mmap_again(ctx: BtfTracePointContext) -> i32 {
     undisturbed(|| mm_end(&ctx, Pass::Second))
+}
+
+/// See [`crate::pass`].
+#[btf_tracepoint(function = "exit_mmap")]
+pub(crate) fn exit_mmap_last(ctx: BtfTracePointContext) -> i32 {
+    undisturbed(|| mm_end(&ctx, Pass::Third))
 }
 
 /// The first report removes the entry, so there is no second.

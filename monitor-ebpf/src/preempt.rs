@@ -1,8 +1,9 @@
 //! Programs that aren't preempted, where the kernel lets a program ask for that.
 //!
-//! See [`crate::pass`] for why it matters. A program can still be preempted between the kernel's mark
-//! that it runs and its first instruction here, so that the second programs are needed all the same,
-//! some thousand times less often.
+//! A program that is preempted with a record in the ring buffer holds up all that come after it, until it is
+//! its turn again: the reader takes records in order. So no program is, while it works. The kernel makes up for
+//! it when the program allows it again, which is still within the program: other threads' events are skipped
+//! then all the same ([`crate::pass`]).
 
 use monitor_ebpf::abi::{PREEMPT_DISABLE, PREEMPT_ENABLE};
 

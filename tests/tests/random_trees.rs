@@ -66,15 +66,23 @@ fn every_fact_of_random_trees_is_reported() -> anyhow::Result<()> {
 }
 
 #[test]
-fn what_the_first_programs_do_not_see_the_second_ones_report() -> anyhow::Result<()> {
+fn what_the_first_programs_do_not_see_the_later_ones_report() -> anyhow::Result<()> {
     let _alone = harness::alone()?;
-    all_trees(&Recorder::new().option("--passes=second"), 1..=10)
+    let recorder = Recorder::new().option("--passes=later");
+    // With one program less, skipped runs matter on emulated machines where programs are preempted. Threads of
+    // one priority that aren't scheduled in turns don't preempt each other.
+    let recorder = if std::env::var_os("RTRACE_EMULATED").is_some() {
+        recorder.under(&["chrt", "--fifo", "1"])
+    } else {
+        recorder
+    };
+    all_trees(&recorder, 1..=10)
 }
 
 #[test]
-fn what_the_first_programs_see_the_second_ones_do_not_report_again() -> anyhow::Result<()> {
+fn what_the_first_programs_see_the_later_ones_do_not_report_again() -> anyhow::Result<()> {
     let _alone = harness::alone()?;
-    all_trees(&Recorder::new().option("--passes=both"), 1..=10)
+    all_trees(&Recorder::new().option("--passes=all"), 1..=10)
 }
 
 #[expect(clippy::print_stdout, reason = "a test's own figures")]

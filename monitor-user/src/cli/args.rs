@@ -65,7 +65,7 @@ pub(super) struct RecordArguments {
     /// Leave a hook out. For tests of rtrace: what depends on it is missing then.
     #[arg(long, value_name = "HOOK", hide = true)]
     pub(super) without: Vec<String>,
-    /// Attach the first, the second, or both programs of each hook. For tests of rtrace.
+    /// Attach the first, the later, or all programs of each hook. For tests of rtrace.
     #[arg(long, value_name = "WHICH", hide = true, value_parser = passes)]
     pub(super) passes: Option<Passes>,
     /// Print the messages of the BPF programs. For developers of rtrace.
@@ -111,9 +111,9 @@ fn resolution(text: &str) -> Result<Resolution, String> {
 fn passes(text: &str) -> Result<Passes, String> {
     match text {
         "first" => Ok(Passes::First),
-        "second" => Ok(Passes::Second),
-        "both" => Ok(Passes::Both),
-        _ => Err("first, second or both".to_owned()),
+        "later" => Ok(Passes::Later),
+        "all" => Ok(Passes::All),
+        _ => Err("first, later or all".to_owned()),
     }
 }
 

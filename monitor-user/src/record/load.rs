@@ -57,15 +57,15 @@ pub enum LoadError {
     },
 }
 
-/// Which of a hook's two programs are attached.
+/// Which of a hook's programs are attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passes {
     /// The first: enough where a program can't be preempted.
     First,
-    /// The second alone, as if the kernel skipped the first each time: for tests.
-    Second,
-    /// Both.
-    Both,
+    /// All but the first, as if the kernel skipped that one each time: for tests.
+    Later,
+    /// All.
+    All,
 }
 
 /// How exactly memory is followed between records.
@@ -304,18 +304,26 @@ impl Loaded {
     /// Runs that the kernel skipped since the program was running on that CPU already, by program;
     /// kernels before 5.12 don't tell.
     ///
-    /// Where a hook has a second program, an event is missing only if both were skipped: it is in the
-    /// count of each, and wasn't reported by the second.
+    /// Where a hook has more programs, an event is missing only if all were skipped: it is in the count of
+    /// each, and wasn't reported by a later one.
     pub(super) fn recursion_misses(&self) -> BTreeMap<String, u64> {
-        let mut misses = self.told("recursion_misses:");
+        let told = self.told("recursion_misses:");
         let rescued = self.counters("RESCUED");
-        for (hook, rescued) in Rescue::HOOKS.iter().zip(rescued) {
-            let second = second_of(hook).and_then(|second| misses.remove(&second));
-            if let (Some(first), Some(second)) = (misses.get_mut(*hook), second) {
-                *first = second.min(first.saturating_sub(rescued.iter().sum()));
-            }
-        }
-        misses
+        let rescued = |hook: &str| {
+            let n = Rescue::HOOKS.iter().position(|known| *known == hook);
+            n.and_then(|n| rescued.get(n))
+                .map_or(0, |counts| counts.iter().sum())
+        };
+        let firsts = told.iter().filter(|(program, _)| !is_later(program));
+        firsts
+            .map(|(program, skipped)| {
+                let left = skipped.saturating_sub(rescued(program));
+                let later = later(program);
+                let later = later.iter().filter_map(|program| told.get(program));
+                let hook = program.strip_suffix(EXACTLY).unwrap_or(program);
+                (hook.to_owned(), later.fold(left, |least, n| least.min(*n)))
+            })
+            .collect()
     }
 
     /// Instructions that the verifier looked at, by program; kernels before 5.16 don't tell.
@@ -418,14 +426,17 @@ fn programs(
     has_second: u32,
     passes: Option<Passes>,
 ) -> Vec<String> {
-    if hook == RSS && is_exact {
-        return vec![format!("{RSS}_exactly")];
-    }
-    let second = second_of(hook);
-    let first = (second.is_none() || passes != Some(Passes::Second)).then(|| hook.to_owned());
-    first
+    let first = if hook == RSS && is_exact {
+        format!("{hook}{EXACTLY}")
+    } else {
+        hook.to_owned()
+    };
+    let later = later(&first);
+    let has_first = passes != Some(Passes::Later) || !Rescue::HOOKS.contains(&hook);
+    has_first
+        .then_some(first)
         .into_iter()
-        .chain(second.filter(|_| has_second != 0))
+        .chain(later.into_iter().filter(|_| has_second != 0))
         .collect()
 }
 
@@ -448,12 +459,27 @@ impl Log for StderrLog {
     fn flush(&self) {}
 }
 
-/// Name of a hook's second program, if it has one.
-fn second_of(hook: &str) -> Option<String> {
-    Rescue::HOOKS
-        .contains(&hook)
-        .then(|| format!("{hook}_again"))
+/// Names of the programs that run after the first one of a hook.
+fn later(first: &str) -> Vec<String> {
+    let suffixes: &[&str] = if Rescue::HOOKS.contains(&first) {
+        &LATER
+    } else if first == MM_LOCK || first.ends_with(EXACTLY) {
+        &LATER[..1]
+    } else {
+        &[]
+    };
+    let name = |suffix| format!("{first}{suffix}");
+    suffixes.iter().map(name).collect()
 }
+
+fn is_later(program: &str) -> bool {
+    LATER.iter().any(|suffix| program.ends_with(suffix))
+}
+
+/// What the names of later programs end with.
+const LATER: [&str; 2] = ["_again", "_last"];
+/// What the name of the program for counters that can be read exactly ends with.
+const EXACTLY: &str = "_exactly";
 
 fn attach(
     ebpf: &mut Ebpf,
