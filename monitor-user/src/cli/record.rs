@@ -12,10 +12,11 @@ use nix::{
     unistd::{AccessFlags, faccessat},
 };
 
-use super::{args::RecordArguments, complain, status::StatusLine};
+use super::{args::RecordArguments, complain, doctor::rights, status::StatusLine};
 use crate::{
+    doctor::{self, Check},
     event::{Event, Exit, Recording},
-    host::{facts, user::Invoker},
+    host::{facts, rights::Rights, user::Invoker},
     model::Summary,
     record::{HOOKS, LaunchError, LoadError, Options, RecordError, Sink, record},
     report,
@@ -39,6 +40,10 @@ pub(super) fn run(arguments: &RecordArguments) -> anyhow::Result<ExitCode> {
     invoker
         .as_ref()
         .map_or_else(check, |invoker| invoker.with_rights(check))?;
+    let rights = rights();
+    if let Some(check) = doctor::hindrance(&rights, doctor::judge_rights(&rights)) {
+        return Err(not_here(&check));
+    }
     let options = Options {
         buffer_bytes: arguments.buffer,
         step_bytes: STEP_BYTES,
@@ -65,12 +70,7 @@ pub(super) fn run(arguments: &RecordArguments) -> anyhow::Result<ExitCode> {
             complain(&error.to_string());
             return Ok(ExitCode::from(launch_status(&error)));
         }
-        Err(RecordError::Load(LoadError::NotPermitted)) => return Err(not_permitted()),
-        Err(RecordError::Load(error)) => {
-            return Err(anyhow!(
-                "{error:#}; `rtrace doctor` says what this host lacks"
-            ));
-        }
+        Err(RecordError::Load(error)) => return Err(not_loaded(&error, &rights)),
         Err(error) => return Err(error.into()),
     };
     let (summary, failure) = outcome.sink.finish(&outcome.recording);
@@ -86,6 +86,22 @@ pub(super) fn run(arguments: &RecordArguments) -> anyhow::Result<ExitCode> {
         complain(&format!("the trace is not complete: {error:#}"));
     }
     Ok(ExitCode::from(command_status(outcome.status)))
+}
+
+/// In the words of `rtrace doctor`.
+fn not_here(check: &Check) -> anyhow::Error {
+    anyhow!("cannot record here: {}", check.line())
+}
+
+/// The host is looked at only now: its types take time that a recording which works doesn't have.
+fn not_loaded(error: &LoadError, rights: &Rights) -> anyhow::Error {
+    if let Some(check) = super::doctor::hindrance(rights) {
+        return not_here(&check);
+    }
+    match error {
+        LoadError::NotPermitted => not_permitted(),
+        error => anyhow!("{error:#}; `rtrace doctor` says what this host lacks"),
+    }
 }
 
 /// What would work, to the letter.

@@ -130,7 +130,7 @@ pub fn support(btf: &Btf) -> Support {
                 .push((hook.name.to_owned(), says.to_owned())),
             (false, None) => support
                 .missing
-                .push(format!("it has no tracepoint {}", hook.name)),
+                .push(format!("the kernel has no tracepoint {}", hook.name)),
         }
     }
     support.missing.extend(layout(btf).err());
