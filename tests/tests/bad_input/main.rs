@@ -14,6 +14,8 @@ use std::{
 use anyhow::{Context, ensure};
 use rtrace_tests::harness;
 
+mod hosts;
+
 /// Typed after `rtrace`, the status, and a part of what is said.
 const TYPED: [(&str, i32, &str); 22] = [
     (
@@ -210,10 +212,7 @@ fn each_mistake_has_a_clear_word_and_leaves_nothing_behind() -> anyhow::Result<(
             .replace('|', "\\|");
         writeln!(page, "| `rtrace {typed}`{who} | {status} | `{shown}` |")?;
     }
-    if std::env::var_os("RTRACE_WRITE_DOCS").is_some() {
-        write_page(&page)?;
-    }
-    Ok(())
+    write_section("mistakes", &page)
 }
 
 #[test]
@@ -253,12 +252,16 @@ fn without_rights_the_line_that_would_work_is_said_to_the_letter() -> anyhow::Re
     Ok(())
 }
 
-fn write_page(table: &str) -> anyhow::Result<()> {
+/// Puts a table into the page between its marks, if that is asked for.
+fn write_section(name: &str, table: &str) -> anyhow::Result<()> {
+    if std::env::var_os("RTRACE_WRITE_DOCS").is_none() {
+        return Ok(());
+    }
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/bad-input.md");
-    let text = format!(
-        "# What rtrace says to mistakes\n\nWritten by the test program `bad_input`, from what really came out: as root\n\n    \
-         RTRACE_WRITE_DOCS=1 cargo test --release -p rtrace-tests --test bad_input\n\nOf messages with several lines the \
-         first is shown. In none of these cases is anything written, and no command is run.\n\n{table}"
-    );
-    Ok(fs::write(page, text)?)
+    let text = fs::read_to_string(&page)?;
+    let [begin, end] = ["begin", "end"].map(|word| format!("<!-- {name}: {word} -->"));
+    let (before, rest) = text.split_once(&begin).context("no mark")?;
+    let (_, after) = rest.split_once(&end).context("no mark")?;
+    fs::write(&page, format!("{before}{begin}\n{table}{end}{after}"))?;
+    Ok(())
 }

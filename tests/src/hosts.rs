@@ -1,0 +1,129 @@
+//! Hosts that aren't there: the real program in a mount namespace of its own, where files that tell
+//! about the kernel are made up. The kernel stays what it is, so results are marked as simulated.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, ensure};
+use tempfile::TempDir;
+
+/// Where the kernel describes its own types.
+pub const BTF: &str = "/sys/kernel/btf/vmlinux";
+/// Where security modules are told.
+pub const SECURITY: &str = "/sys/kernel/security";
+
+/// A host as a program that is started in it sees it.
+#[derive(Debug)]
+pub struct Host {
+    folder: TempDir,
+    /// Commands of a shell that make it.
+    script: String,
+    /// What takes rights from the program and starts it.
+    wrapper: Vec<String>,
+}
+
+impl Host {
+    /// The host as it is.
+    ///
+    /// # Errors
+    /// There is no room for files.
+    pub fn new() -> anyhow::Result<Self> {
+        Ok(Self {
+            folder: tempfile::tempdir()?,
+            script: "set -e\n".to_owned(),
+            wrapper: Vec::new(),
+        })
+    }
+
+    /// A folder is empty.
+    #[must_use]
+    pub fn hiding(mut self, folder: &str) -> Self {
+        self.script += &format!("mount -t tmpfs tmpfs {folder}\n");
+        self
+    }
+
+    /// The kernel describes its types in this way.
+    ///
+    /// # Errors
+    /// There is no room for files.
+    pub fn with_btf(mut self, content: &[u8]) -> anyhow::Result<Self> {
+        let file = self.file("btf");
+        fs::write(&file, content)?;
+        self.script += &format!("mount --bind '{}' {BTF}\n", file.display());
+        Ok(self)
+    }
+
+    /// The kernel is locked down.
+    #[must_use]
+    pub fn with_lockdown(self, modes: &str) -> Self {
+        let mut host = self.hiding(SECURITY);
+        host.script += &format!("echo '{modes}' > {SECURITY}/lockdown\n");
+        host
+    }
+
+    /// Root lacks capabilities, such as `-bpf,-perfmon`.
+    #[must_use]
+    pub fn withholding(mut self, capabilities: &str) -> Self {
+        // What isn't bounded root would have back with the next exec.
+        let setpriv = [
+            "setpriv",
+            "--bounding-set",
+            capabilities,
+            "--inh-caps",
+            capabilities,
+        ];
+        self.wrapper.extend(setpriv.map(str::to_owned));
+        self
+    }
+
+    /// Root is root of a user namespace alone.
+    #[must_use]
+    pub fn in_user_namespace(mut self) -> Self {
+        let unshare = ["unshare", "--user", "--map-root-user"];
+        self.wrapper.extend(unshare.map(str::to_owned));
+        self
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// A call of a program in it, as root; arguments can be added.
+    pub fn command(&self, program: &Path) -> Command {
+        let mut call = Command::new("unshare");
+        call.args(["--mount", "sh", "-c"])
+            .arg(format!("{}exec \"$@\"", self.script))
+            .arg("sh")
+            .args(&self.wrapper)
+            .arg(program);
+        call
+    }
+}
+
+/// The running kernel's types, with a name changed in its first letter, so that it isn't found.
+///
+/// # Errors
+/// The kernel has no types, or no such name.
+pub fn btf_without(name: &str) -> anyhow::Result<Vec<u8>> {
+    let mut btf = fs::read(BTF)?;
+    let needle = format!("\0{name}\0").into_bytes();
+    let places: Vec<usize> = btf
+        .windows(needle.len())
+        .enumerate()
+        .filter(|(_, window)| *window == needle)
+        .map(|(at, _)| at)
+        .collect();
+    ensure!(places.len() == 1, "{name} is there {} times", places.len());
+    let letter = btf.get_mut(places[0] + 1).context("cut")?;
+    *letter = letter.to_ascii_uppercase();
+    Ok(btf)
+}
+
+/// The mode of kernel lockdown that this machine is in, if it tells one.
+pub fn lockdown() -> Option<String> {
+    let modes = fs::read_to_string(Path::new(SECURITY).join("lockdown")).ok()?;
+    Some(modes.split_once('[')?.1.split_once(']')?.0.to_owned())
+}
