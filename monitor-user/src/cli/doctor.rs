@@ -12,7 +12,7 @@ use super::{args::DoctorArguments, complain};
 use crate::{
     doctor::{self, Check, Facts, Judgement, Kernel},
     host::{btf::Btf, rights::Rights},
-    record,
+    record::{self, LoadError},
 };
 
 /// Recording isn't possible here.
@@ -84,6 +84,9 @@ fn of_this_host() -> Judgement {
     // What can't work isn't tried: the reason is known already.
     if doctor::judge(&facts).can_record {
         let tried = record::try_load();
+        if let (Some(rights), Err(LoadError::Confidential)) = (&mut facts.rights, &tried) {
+            rights.lockdown = Some("confidentiality".to_owned());
+        }
         facts.load = Some(tried.map_err(|error| format!("{:#}", anyhow::Error::from(error))));
     }
     doctor::judge(&facts)

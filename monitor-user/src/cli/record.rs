@@ -100,6 +100,7 @@ fn not_loaded(error: &LoadError, rights: &Rights) -> anyhow::Error {
     }
     match error {
         LoadError::NotPermitted => not_permitted(),
+        LoadError::Confidential => anyhow!("cannot record here: {error}"),
         error => anyhow!("{error:#}; `rtrace doctor` says what this host lacks"),
     }
 }
