@@ -43,6 +43,14 @@ impl Disk {
         Self::with(&["-t", "tmpfs", "-o", "nosuid", "tmpfs"])
     }
 
+    /// One that can only be read.
+    ///
+    /// # Errors
+    /// It can't be mounted.
+    pub fn read_only() -> anyhow::Result<Self> {
+        Self::with(&["-t", "tmpfs", "-o", "ro", "tmpfs"])
+    }
+
     /// Anybody may come to it.
     fn with(what: &[&str]) -> anyhow::Result<Self> {
         let disk = Self {

@@ -108,18 +108,36 @@ impl Host {
 /// # Errors
 /// The kernel has no types, or no such name.
 pub fn btf_without(name: &str) -> anyhow::Result<Vec<u8>> {
+    let (btf, changed) = renamed(&format!("\0{name}\0"))?;
+    ensure!(changed == 1, "{name} is there {changed} times");
+    Ok(btf)
+}
+
+/// The running kernel's types without those that tell its tracepoints, as before 5.5.
+///
+/// # Errors
+/// The kernel has no types, or none that tell tracepoints.
+pub fn btf_without_tracepoints() -> anyhow::Result<Vec<u8>> {
+    let (btf, changed) = renamed("\0btf_trace_")?;
+    ensure!(changed > 1, "it has none anyway");
+    Ok(btf)
+}
+
+/// With each name that begins so in capitals there, and how many they are. The first byte of `names` is
+/// the end of the name before.
+fn renamed(names: &str) -> anyhow::Result<(Vec<u8>, usize)> {
     let mut btf = fs::read(BTF)?;
-    let needle = format!("\0{name}\0").into_bytes();
     let places: Vec<usize> = btf
-        .windows(needle.len())
+        .windows(names.len())
         .enumerate()
-        .filter(|(_, window)| *window == needle)
+        .filter(|(_, window)| *window == names.as_bytes())
         .map(|(at, _)| at)
         .collect();
-    ensure!(places.len() == 1, "{name} is there {} times", places.len());
-    let letter = btf.get_mut(places[0] + 1).context("cut")?;
-    *letter = letter.to_ascii_uppercase();
-    Ok(btf)
+    for at in &places {
+        let letter = btf.get_mut(at + 1).context("cut")?;
+        *letter = letter.to_ascii_uppercase();
+    }
+    Ok((btf, places.len()))
 }
 
 /// The mode of kernel lockdown that this machine is in, if it tells one.

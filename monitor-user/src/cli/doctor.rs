@@ -1,7 +1,7 @@
 //! `rtrace doctor`.
 
 use std::{
-    io::Write,
+    io::{ErrorKind, Write},
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -19,7 +19,6 @@ use crate::{
 const NOT_POSSIBLE: u8 = 1;
 
 pub(super) fn run(arguments: &DoctorArguments) -> anyhow::Result<ExitCode> {
-    let mut out = std::io::stdout().lock();
     if arguments.for_admin {
         let own = own_file();
         // The letter holds as it is for another place of the file.
@@ -28,7 +27,7 @@ pub(super) fn run(arguments: &DoctorArguments) -> anyhow::Result<ExitCode> {
         }
         let letter =
             doctor::for_admin(&own.to_string_lossy(), doctor::capabilities(&this_kernel()));
-        write!(out, "{letter}")?;
+        print(&letter)?;
         return Ok(ExitCode::SUCCESS);
     }
     let judgement = match &arguments.btf {
@@ -36,15 +35,25 @@ pub(super) fn run(arguments: &DoctorArguments) -> anyhow::Result<ExitCode> {
         None => of_this_host(),
     };
     if arguments.json {
-        writeln!(out, "{}", serde_json::to_string_pretty(&judgement)?)?;
+        print(&(serde_json::to_string_pretty(&judgement)? + "\n"))?;
     } else {
-        write!(out, "{}", doctor::text(&judgement))?;
+        print(&doctor::text(&judgement))?;
     }
     Ok(if judgement.can_record {
         ExitCode::SUCCESS
     } else {
         ExitCode::from(NOT_POSSIBLE)
     })
+}
+
+/// On standard output. `rtrace doctor | head` is no failure.
+fn print(text: &str) -> anyhow::Result<()> {
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(error).context("cannot write what was found")
+        }
+        _ => Ok(()),
+    }
 }
 
 fn of_file(path: &Path) -> anyhow::Result<Judgement> {

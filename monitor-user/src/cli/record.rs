@@ -6,13 +6,7 @@ use std::{
     process::ExitCode,
 };
 
-use anyhow::{Context, anyhow};
-use nix::{
-    fcntl::{AT_FDCWD, AtFlags},
-    unistd::{AccessFlags, faccessat},
-};
-
-use super::{args::RecordArguments, complain, doctor::rights, status::StatusLine};
+use super::{args::RecordArguments, complain, doctor::rights, output, status::StatusLine};
 use crate::{
     doctor::{self, Check},
     event::{Event, Exit, Recording},
@@ -22,6 +16,7 @@ use crate::{
     report,
     trace::{Owner, TraceWriter, WriterOptions, set_aside},
 };
+use anyhow::{Context, anyhow};
 
 const NOT_EXECUTABLE: u8 = 126;
 const NOT_FOUND: u8 = 127;
@@ -36,7 +31,7 @@ pub(super) fn run(arguments: &RecordArguments) -> anyhow::Result<ExitCode> {
         Invoker::find()
             .context("cannot tell who called sudo (with --as-root the command runs as root)")?
     };
-    let check = || check_folder(&arguments.output);
+    let check = || output::check(&arguments.output);
     invoker
         .as_ref()
         .map_or_else(check, |invoker| invoker.with_rights(check))?;
@@ -158,28 +153,6 @@ fn check_hooks(without: &[String]) -> anyhow::Result<()> {
             ))
         }
     }
-}
-
-/// Says early what would otherwise come to light only when the command runs already.
-fn check_folder(output: &Path) -> anyhow::Result<()> {
-    if output.is_dir() {
-        return Err(anyhow!("cannot write {}: it is a folder", output.display()));
-    }
-    let folder = match output.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let metadata = std::fs::metadata(folder)
-        .with_context(|| format!("cannot write to {}", folder.display()))?;
-    if !metadata.is_dir() {
-        return Err(anyhow!(
-            "cannot write to {}: it is no folder",
-            folder.display()
-        ));
-    }
-    faccessat(AT_FDCWD, folder, AccessFlags::W_OK, AtFlags::AT_EACCESS)
-        .map_err(std::io::Error::from)
-        .with_context(|| format!("cannot write to {}", folder.display()))
 }
 
 /// Everything that takes events: the trace file, the running summary, the status line.

@@ -8,7 +8,7 @@ use std::{fmt::Write, fs, process::Output};
 use anyhow::ensure;
 use rtrace_tests::{
     harness,
-    hosts::{BTF, Host, btf_without},
+    hosts::{BTF, Host, btf_without, btf_without_tracepoints},
 };
 
 use super::{Place, write_section};
@@ -64,6 +64,13 @@ fn hosts() -> anyhow::Result<Vec<Bad>> {
             "btf",
             "doesn't begin with its magic number",
             config,
+        ),
+        bad(
+            "an old kernel: its types don't tell tracepoints",
+            Host::new()?.with_btf(&btf_without_tracepoints()?)?,
+            "hooks",
+            "the kernel has no tracepoints sched_process_free, ",
+            "use Linux 5.10 or newer",
         ),
         bad(
             "a kernel without a hook",

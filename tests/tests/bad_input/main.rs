@@ -6,18 +6,20 @@ use std::{
     collections::BTreeMap,
     fmt::Write,
     fs,
-    os::unix::fs::PermissionsExt,
+    os::unix::fs::{PermissionsExt, symlink},
     path::{Path, PathBuf},
     process::{Command, Output},
 };
 
 use anyhow::{Context, ensure};
-use rtrace_tests::harness;
+use nix::{sys::stat::Mode, unistd::mkfifo};
+use rtrace_tests::{disk::Disk, harness};
 
 mod hosts;
+mod traces;
 
 /// Typed after `rtrace`, the status, and a part of what is said.
-const TYPED: [(&str, i32, &str); 22] = [
+const TYPED: [(&str, i32, &str); 30] = [
     (
         "record -- no-such-program",
         127,
@@ -59,6 +61,27 @@ const TYPED: [(&str, i32, &str); 22] = [
         "cannot write to a-text-file",
     ),
     (
+        "record -o a-text-file/ -- true",
+        125,
+        "cannot write a-text-file/: Not a directory",
+    ),
+    (
+        "record -o a-pipe -- true",
+        125,
+        "cannot write a-pipe: it exists and is no file",
+    ),
+    (
+        "record -o read-only/t.parquet -- true",
+        125,
+        "cannot write to read-only: Read-only file system",
+    ),
+    (
+        "record -o full/t.parquet -- true",
+        125,
+        "cannot write to full: there is no room left, choose another folder with -o",
+    ),
+    ("record -o  -- true", 125, "a value is required"),
+    (
         "record --otput x -- true",
         125,
         "unexpected argument '--otput' found",
@@ -81,6 +104,17 @@ const TYPED: [(&str, i32, &str); 22] = [
     ),
     ("report random", 2, "it is not a trace: not a Parquet file"),
     ("report damaged.parquet", 2, "damaged.parquet"),
+    (
+        "report newer.parquet",
+        2,
+        "newer.parquet: it has trace format 9.",
+    ),
+    (
+        "report another.parquet",
+        2,
+        "it is a Parquet file, but not a trace recorded by rtrace",
+    ),
+    ("report cut.parquet", 2, "cut.parquet"),
     ("report --width 3 empty", 2, "invalid value '3'"),
     (
         "doctor --btf a-text-file",
@@ -111,18 +145,27 @@ const WITHOUT_RIGHTS: [(&str, i32, &str); 3] = [
 
 struct Place {
     folder: tempfile::TempDir,
+    /// Mounted while the place is in use.
+    disks: [Disk; 2],
 }
 
 impl Place {
     fn new() -> anyhow::Result<Self> {
+        let full = Disk::in_memory(64)?;
+        full.fill();
         let place = Self {
             folder: tempfile::tempdir()?,
+            disks: [full, Disk::read_only()?],
         };
         let path = |name: &str| place.path().join(name);
         let mode =
             |name: &str, mode| fs::set_permissions(path(name), fs::Permissions::from_mode(mode));
         mode("", 0o755)?;
         fs::copy(harness::binary()?, path("rtrace"))?;
+        for (disk, name) in place.disks.iter().zip(["full", "read-only"]) {
+            symlink(disk.path(), path(name))?;
+        }
+        mkfifo(&path("a-pipe"), Mode::S_IRWXU)?;
         fs::create_dir(path("a-folder"))?;
         fs::create_dir(path("out"))?;
         mode("out", 0o777)?;
@@ -140,6 +183,7 @@ impl Place {
         fs::write(path("damaged.parquet"), damaged)?;
         fs::write(path("without-interpreter"), "#!/no/such/interpreter\n")?;
         mode("without-interpreter", 0o755)?;
+        traces::write_into(place.path())?;
         Ok(place)
     }
 
