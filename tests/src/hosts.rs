@@ -1,11 +1,7 @@
 //! Hosts that aren't there: the real program in a mount namespace of its own, where files that tell
 //! about the kernel are made up. The kernel stays what it is, so results are marked as simulated.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{fs, path::Path, process::Command};
 
 use anyhow::{Context, ensure};
 use tempfile::TempDir;
@@ -20,7 +16,7 @@ pub const SECURITY: &str = "/sys/kernel/security";
 pub struct Host {
     folder: TempDir,
     /// Commands of a shell that make it.
-    script: String,
+    script: Vec<String>,
     /// What takes rights from the program and starts it.
     wrapper: Vec<String>,
 }
@@ -33,35 +29,32 @@ impl Host {
     pub fn new() -> anyhow::Result<Self> {
         Ok(Self {
             folder: tempfile::tempdir()?,
-            script: "set -e\n".to_owned(),
+            script: vec!["set -e".to_owned()],
             wrapper: Vec::new(),
         })
     }
 
     /// A folder is empty.
     #[must_use]
-    pub fn hiding(mut self, folder: &str) -> Self {
-        self.script += &format!("mount -t tmpfs tmpfs {folder}\n");
-        self
+    pub fn hiding(self, folder: &str) -> Self {
+        self.then(format!("mount -t tmpfs tmpfs {folder}"))
     }
 
     /// The kernel describes its types in this way.
     ///
     /// # Errors
     /// There is no room for files.
-    pub fn with_btf(mut self, content: &[u8]) -> anyhow::Result<Self> {
-        let file = self.file("btf");
+    pub fn with_btf(self, content: &[u8]) -> anyhow::Result<Self> {
+        let file = self.folder.path().join("btf");
         fs::write(&file, content)?;
-        self.script += &format!("mount --bind '{}' {BTF}\n", file.display());
-        Ok(self)
+        Ok(self.then(format!("mount --bind '{}' {BTF}", file.display())))
     }
 
     /// The kernel is locked down.
     #[must_use]
     pub fn with_lockdown(self, modes: &str) -> Self {
-        let mut host = self.hiding(SECURITY);
-        host.script += &format!("echo '{modes}' > {SECURITY}/lockdown\n");
-        host
+        self.hiding(SECURITY)
+            .then(format!("echo '{modes}' > {SECURITY}/lockdown"))
     }
 
     /// Root lacks capabilities, such as `-bpf,-perfmon`.
@@ -87,15 +80,16 @@ impl Host {
         self
     }
 
-    fn file(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+    fn then(mut self, line: String) -> Self {
+        self.script.push(line);
+        self
     }
 
     /// A call of a program in it, as root; arguments can be added.
     pub fn command(&self, program: &Path) -> Command {
         let mut call = Command::new("unshare");
         call.args(["--mount", "sh", "-c"])
-            .arg(format!("{}exec \"$@\"", self.script))
+            .arg(format!("{}\nexec \"$@\"", self.script.join("\n")))
             .arg("sh")
             .args(&self.wrapper)
             .arg(program);

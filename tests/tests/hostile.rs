@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, env, ffi::OsStr, os::unix::ffi::OsStrExt};
 
 use anyhow::{Context, ensure};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use rtrace_tests::{
     harness::{self, Recorder},
     lone_surrogates::Text,
@@ -86,18 +87,21 @@ fn who_pretends_to_be_another_is_told_by_what_it_is() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the kernel allows arguments and environment together, at most a quarter of the stack (execve(2)).
+/// What the kernel allows arguments and environment together: a quarter of the stack (execve(2)).
 const LIMIT: usize = 2 << 20;
+/// The same with the largest stack: three quarters of 8 MiB.
+const LARGEST: usize = 6 << 20;
 /// Longest single word with its NUL (`MAX_ARG_STRLEN`).
 const WORD: usize = 128 << 10;
 
-/// Records `/bin/true` with these arguments; what is kept of them is checked.
-fn keeps_or_says(words: Vec<String>) -> anyhow::Result<()> {
+/// Records `/bin/true` with these arguments, with a stack of `limit` times four, whatever this machine's is.
+/// What is kept of them is checked; whether they are cut is returned.
+fn is_cut(words: Vec<String>, limit: usize) -> anyhow::Result<bool> {
     let command: Vec<String> = std::iter::once("/bin/true".to_owned())
         .chain(words)
         .collect();
-    // The usual stack, whatever this machine's is.
-    let shell = ["/bin/sh", "-c", "ulimit -s 8192; exec \"$@\"", "sh"];
+    let set = format!("ulimit -s {}; exec \"$@\"", (4 * limit) >> 10);
+    let shell = ["/bin/sh", "-c", &set, "sh"];
     let recorded = Recorder::new().under(&shell).record(&command)?;
     ensure!(recorded.status.success(), "{}", recorded.stderr);
     let report = recorded.complete_report()?;
@@ -126,29 +130,26 @@ fn keeps_or_says(words: Vec<String>) -> anyhow::Result<()> {
         is_cut == (bytes < size),
         "{bytes} of {size} bytes, said to be cut: {is_cut}"
     );
-    // Much is kept all the same.
-    ensure!(bytes > 200 << 10, "{bytes} bytes of {size}");
     let text = harness::text_report(&recorded.trace)?;
     ensure!(
         text.lines().all(|line| line.chars().count() <= 80),
         "a line is too long"
     );
-    Ok(())
+    Ok(is_cut)
 }
 
 /// Room for words beside the environment and what rtrace is called with.
-fn room() -> usize {
+fn room(limit: usize) -> usize {
     let of = |text: &OsStr| text.as_bytes().len() + 1;
     let environment: usize = env::vars_os()
         .map(|(name, value)| of(&name) + of(&value) + size_of::<usize>())
         .sum();
-    LIMIT - environment - (16 << 10)
+    limit - environment - (16 << 10)
 }
 
-#[test]
-fn the_longest_words_are_whole_or_said_to_be_cut() -> anyhow::Result<()> {
-    let _alone = harness::alone()?;
-    let mut room = room();
+/// As many words as there is room for, all but the last as long as may be.
+fn longest_words(limit: usize) -> Vec<String> {
+    let mut room = room(limit);
     let mut words = Vec::new();
     while room > size_of::<usize>() + 100 {
         let length = (room - size_of::<usize>()).min(WORD);
@@ -158,17 +159,38 @@ fn the_longest_words_are_whole_or_said_to_be_cut() -> anyhow::Result<()> {
         words.push(word);
         room -= length + size_of::<usize>();
     }
-    ensure!(words.len() > 15, "only {} words", words.len());
-    keeps_or_says(words)
+    words
 }
 
 #[test]
-fn the_most_words_are_whole_or_said_to_be_cut() -> anyhow::Result<()> {
+fn the_longest_words_are_whole() -> anyhow::Result<()> {
+    let _alone = harness::alone()?;
+    let words = longest_words(LIMIT);
+    ensure!(words.len() > 15, "only {} words", words.len());
+    ensure!(!is_cut(words, LIMIT)?, "they are cut");
+    Ok(())
+}
+
+#[test]
+fn what_only_a_larger_stack_allows_is_cut_and_said_to_be() -> anyhow::Result<()> {
+    let _alone = harness::alone()?;
+    // The words come to the shell with this process's own stack.
+    let (soft, hard) = getrlimit(Resource::RLIMIT_STACK)?;
+    setrlimit(Resource::RLIMIT_STACK, hard, hard).context("the stack can't be made larger")?;
+    let is_cut = is_cut(longest_words(LARGEST), LARGEST);
+    setrlimit(Resource::RLIMIT_STACK, soft, hard)?;
+    ensure!(is_cut?, "they aren't cut");
+    Ok(())
+}
+
+#[test]
+fn the_most_words_are_whole() -> anyhow::Result<()> {
     let _alone = harness::alone()?;
     // Each costs its letters, a NUL and a pointer.
-    let count = room() / (6 + 1 + size_of::<usize>());
+    let count = room(LIMIT) / (6 + 1 + size_of::<usize>());
     let words: Vec<String> = (0..count).map(|n| format!("{n:06}")).collect();
     let different: BTreeSet<&String> = words.iter().collect();
     ensure!(different.len() == count && count > 100_000, "{count} words");
-    keeps_or_says(words)
+    ensure!(!is_cut(words, LIMIT)?, "they are cut");
+    Ok(())
 }

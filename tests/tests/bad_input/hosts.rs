@@ -26,15 +26,25 @@ struct Bad {
     fix: &'static str,
 }
 
-fn hosts() -> anyhow::Result<Vec<Bad>> {
-    let whole = fs::read(BTF)?;
-    let bad = |what, host, check, said, fix| Bad {
+fn bad(
+    what: &'static str,
+    host: Host,
+    check: &'static str,
+    said: &'static str,
+    fix: &'static str,
+) -> Bad {
+    Bad {
         what,
         host,
         check,
         said,
         fix,
-    };
+    }
+}
+
+/// The kernel's types can't be read, or lack something.
+fn without_types() -> anyhow::Result<Vec<Bad>> {
+    let whole = fs::read(BTF)?;
     let config = "CONFIG_DEBUG_INFO_BTF=y";
     Ok(vec![
         bad(
@@ -86,6 +96,12 @@ fn hosts() -> anyhow::Result<Vec<Bad>> {
             "struct task_struct has no member start_boottime",
             "use Linux 5.10 or newer",
         ),
+    ])
+}
+
+/// Loading programs isn't allowed.
+fn without_rights() -> anyhow::Result<Vec<Bad>> {
+    Ok(vec![
         bad(
             "lockdown=confidentiality",
             Host::new()?.with_lockdown("none integrity [confidentiality]"),
@@ -124,7 +140,7 @@ fn a_host_that_cannot_record_is_told_with_a_way_out() -> anyhow::Result<()> {
     let before = place.files()?;
     let mut table = "| host (simulated) | typed | status | said |\n|---|---|---|---|\n".to_owned();
     let record = "record -o out/t.parquet -- touch out/ran";
-    for bad in hosts()? {
+    for bad in without_types()?.into_iter().chain(without_rights()?) {
         let Bad {
             what,
             host,
@@ -178,7 +194,7 @@ fn a_host_that_cannot_record_is_told_with_a_way_out() -> anyhow::Result<()> {
 
 /// The checks that fail, each with what to do in one line.
 fn failures(report: &str) -> Vec<String> {
-    let mut out: Vec<String> = Vec::new();
+    let mut out: Vec<Vec<&str>> = Vec::new();
     let mut is_failure = false;
     for line in report.lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -187,12 +203,12 @@ fn failures(report: &str) -> Vec<String> {
             is_failure = words.first() == Some(&"NO");
         }
         match out.last_mut() {
-            Some(last) if is_failure && goes_on => *last += &format!(" {}", words.join(" ")),
-            _ if is_failure => out.push(words.join(" ")),
+            Some(last) if is_failure && goes_on => last.extend(words),
+            _ if is_failure => out.push(words),
             _ => {}
         }
     }
-    out
+    out.iter().map(|words| words.join(" ")).collect()
 }
 
 #[test]
