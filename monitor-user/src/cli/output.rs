@@ -10,12 +10,8 @@ use std::{
 use anyhow::{Context, anyhow, bail};
 use nix::{
     fcntl::{AT_FDCWD, AtFlags},
-    sys::statvfs::statvfs,
     unistd::{AccessFlags, faccessat},
 };
-
-/// The shortest trace takes about a third of this, bytes.
-const LEAST_ROOM: u64 = 64 << 10;
 
 /// Says early what would otherwise come to light only when the command runs already.
 pub(super) fn check(output: &Path) -> anyhow::Result<()> {
@@ -37,14 +33,7 @@ pub(super) fn check(output: &Path) -> anyhow::Result<()> {
     faccessat(AT_FDCWD, folder, AccessFlags::W_OK, AtFlags::AT_EACCESS)
         .map_err(Error::from)
         .with_context(cannot)?;
-    in_the_way(output, fs::symlink_metadata(output))?;
-    if room(folder).is_some_and(|room| room < LEAST_ROOM) {
-        bail!(
-            "{}: there is no room left, choose another folder with -o",
-            cannot()
-        );
-    }
-    Ok(())
+    in_the_way(output, fs::symlink_metadata(output))
 }
 
 /// A file or a link becomes NAME.old; anything else stays, and so does a name that can't be.
@@ -56,10 +45,4 @@ fn in_the_way(output: &Path, there: Result<Metadata, Error>) -> anyhow::Result<(
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error).with_context(cannot),
     }
-}
-
-/// Bytes that can be written to a file system; `None` if it doesn't tell.
-fn room(folder: &Path) -> Option<u64> {
-    let told = statvfs(folder).ok().filter(|told| told.blocks() > 0)?;
-    Some(told.blocks_available() * told.fragment_size())
 }
