@@ -3,7 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::{Command, Output},
+    process::{Command, Output, Stdio},
 };
 
 use anyhow::{Context, ensure};
@@ -155,5 +155,20 @@ fn another_kernels_types_are_judged_without_rights() -> anyhow::Result<()> {
     let (status, ..) = check(&judged, "btf")?.context("not judged")?;
     assert_eq!(status, "ok");
     assert_eq!(check(&judged, "rights")?, None, "the caller's don't matter");
+    Ok(())
+}
+
+#[test]
+fn a_reader_that_has_gone_is_no_failure() -> anyhow::Result<()> {
+    let _alone = harness::alone()?;
+    for arguments in [&["doctor"][..], &["doctor", "--json"]] {
+        let (reader, writer) = std::io::pipe()?;
+        drop(reader);
+        let mut call = Command::new(harness::binary()?);
+        call.args(arguments).stdout(writer).stderr(Stdio::piped());
+        let output = call.spawn()?.wait_with_output()?;
+        let words = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), &*words), (Some(0), ""));
+    }
     Ok(())
 }

@@ -287,6 +287,23 @@ fn without_rights_the_line_that_would_work_is_said_to_the_letter() -> anyhow::Re
     Ok(())
 }
 
+#[test]
+fn a_folder_that_was_removed_is_told() -> anyhow::Result<()> {
+    let _alone = harness::alone()?;
+    let place = Place::new()?;
+    let mut shell = Command::new("/bin/sh");
+    shell.args([
+        "-c",
+        "mkdir gone && cd gone && rmdir ../gone && exec ../rtrace record -- touch ../out/ran",
+    ]);
+    let output = shell.current_dir(place.path()).output()?;
+    let said = String::from_utf8(output.stderr)?;
+    assert_eq!(output.status.code(), Some(125), "{said}");
+    assert_eq!(said, "rtrace: cannot write to .: it has been removed\n");
+    assert!(!place.path().join("out/ran").exists());
+    Ok(())
+}
+
 /// A full disk isn't looked for: it may have room again once there is something to write. So the command runs,
 /// and the status is its own.
 #[test]
