@@ -1,6 +1,6 @@
 //! A small file system of its own, to be filled or broken.
 
-use std::{path::PathBuf, process::Command};
+use std::{os::unix::fs::PermissionsExt, path::PathBuf, process::Command};
 
 use anyhow::{Context, ensure};
 use tempfile::TempDir;
@@ -24,6 +24,41 @@ impl Disk {
         };
         let options = format!("size={kib}k");
         disk.mount(&["-t", "tmpfs", "-o", &options, "tmpfs"])?;
+        Ok(disk)
+    }
+
+    /// One that has no extended attributes (ramfs, which every kernel has).
+    ///
+    /// # Errors
+    /// It can't be mounted.
+    pub fn without_attributes() -> anyhow::Result<Self> {
+        Self::with(&["-t", "ramfs", "ramfs"])
+    }
+
+    /// One whose files give no rights.
+    ///
+    /// # Errors
+    /// It can't be mounted.
+    pub fn nosuid() -> anyhow::Result<Self> {
+        Self::with(&["-t", "tmpfs", "-o", "nosuid", "tmpfs"])
+    }
+
+    /// One that can only be read.
+    ///
+    /// # Errors
+    /// It can't be mounted.
+    pub fn read_only() -> anyhow::Result<Self> {
+        Self::with(&["-t", "tmpfs", "-o", "ro", "tmpfs"])
+    }
+
+    /// Anybody may come to it.
+    fn with(what: &[&str]) -> anyhow::Result<Self> {
+        let disk = Self {
+            folder: tempfile::tempdir()?,
+        };
+        let open = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(disk.folder.path(), open)?;
+        disk.mount(what)?;
         Ok(disk)
     }
 

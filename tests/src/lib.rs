@@ -4,6 +4,7 @@
 //! * [`bpf`] asks the kernel what is loaded,
 //! * [`disk`] is a file system that can be filled or broken,
 //! * [`harness`] records a command in a fresh folder and reads the report,
+//! * [`hosts`] are hosts that can't record, simulated,
 //! * [`report`] is the JSON report as typed values,
 //! * [`timeline`] is memory over time, from the rows of a trace,
 //! * [`truth`] reads what a random tree logged about itself and compares,
@@ -16,6 +17,7 @@ pub mod clock;
 pub mod differences;
 pub mod disk;
 pub mod harness;
+pub mod hosts;
 pub mod lone_surrogates;
 pub mod report;
 pub mod timeline;

@@ -151,6 +151,27 @@ static int names(int unused) {
     return unused;
 }
 
+static const char *const NAMES[] = {"kworker/0:1", "rtrace", "\x1b]0;x\x07\x1b[2J", "a\nb\tc", "<script>", "\xff\xfe", "\xe2\x80\xaegnp.exe",
+                                    "[kthreadd]"};
+enum { NAME_COUNT = sizeof NAMES / sizeof *NAMES };
+
+/* For each name a child that takes it and ends with its place, then one that is /bin/true with it as only argument. */
+static int imitate(int unused) {
+    for (int i = 0; i < NAME_COUNT; i++) {
+        if (fork() == 0) {
+            prctl(PR_SET_NAME, NAMES[i]);
+            _exit(100 + i);
+        }
+        reap_all();
+        if (fork() == 0) {
+            execve("/bin/true", (char *[]){(char *)NAMES[i], NULL}, environ);
+            fail("execve");
+        }
+        reap_all();
+    }
+    return unused;
+}
+
 /* fork, setsid, fork: the middle one ends first; we end when the last one has (it holds a pipe). */
 static int daemonise(int number) {
     int ends[2];
@@ -271,6 +292,7 @@ static const struct {
             {"leader_first", leader_first},
             {"exec_in_thread", exec_in_thread},
             {"names", names},
+            {"imitate", imitate},
             {"daemonise", daemonise},
             {"zombie", zombie},
             {"same_pid", same_pid},

@@ -1,42 +1,59 @@
 //! `rtrace doctor`.
 
-use std::{io::Write, path::Path, process::ExitCode};
+use std::{
+    io::{ErrorKind, Write},
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use anyhow::Context;
 
-use super::args::DoctorArguments;
+use super::{args::DoctorArguments, complain};
 use crate::{
-    doctor::{self, Facts, Judgement, Kernel},
+    doctor::{self, Check, Facts, Judgement, Kernel},
     host::{btf::Btf, rights::Rights},
-    record,
+    record::{self, LoadError},
 };
 
 /// Recording isn't possible here.
 const NOT_POSSIBLE: u8 = 1;
 
 pub(super) fn run(arguments: &DoctorArguments) -> anyhow::Result<ExitCode> {
-    let own = std::env::current_exe().unwrap_or_else(|_| "rtrace".into());
-    let mut out = std::io::stdout().lock();
     if arguments.for_admin {
+        let own = own_file();
+        // The letter holds as it is for another place of the file.
+        if let Some(check) = doctor::file_without_capabilities(&rights()) {
+            complain(&format!("note: {}", check.line()));
+        }
         let letter =
             doctor::for_admin(&own.to_string_lossy(), doctor::capabilities(&this_kernel()));
-        write!(out, "{letter}")?;
+        print(&letter)?;
         return Ok(ExitCode::SUCCESS);
     }
     let judgement = match &arguments.btf {
         Some(path) => of_file(path)?,
-        None => of_this_host(&own),
+        None => of_this_host(),
     };
     if arguments.json {
-        writeln!(out, "{}", serde_json::to_string_pretty(&judgement)?)?;
+        print(&(serde_json::to_string_pretty(&judgement)? + "\n"))?;
     } else {
-        write!(out, "{}", doctor::text(&judgement))?;
+        print(&doctor::text(&judgement))?;
     }
     Ok(if judgement.can_record {
         ExitCode::SUCCESS
     } else {
         ExitCode::from(NOT_POSSIBLE)
     })
+}
+
+/// On standard output. `rtrace doctor | head` is no failure.
+fn print(text: &str) -> anyhow::Result<()> {
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(error).context("cannot write what was found")
+        }
+        _ => Ok(()),
+    }
 }
 
 fn of_file(path: &Path) -> anyhow::Result<Judgement> {
@@ -48,15 +65,37 @@ fn of_file(path: &Path) -> anyhow::Result<Judgement> {
     }))
 }
 
-fn of_this_host(own: &Path) -> Judgement {
+/// What this process and this host allow, without a look at the kernel's types.
+pub(super) fn rights() -> Rights {
+    Rights::look(Path::new("/"), &own_file())
+}
+
+fn own_file() -> PathBuf {
+    std::env::current_exe().unwrap_or_else(|_| "rtrace".into())
+}
+
+/// Why loading failed, as far as this host tells: what sudo wouldn't mend.
+pub(super) fn hindrance(rights: &Rights) -> Option<Check> {
+    let facts = Facts {
+        kernel: this_kernel(),
+        rights: Some(rights.clone()),
+        load: None,
+    };
+    doctor::hindrance(rights, doctor::judge(&facts).checks)
+}
+
+fn of_this_host() -> Judgement {
     let mut facts = Facts {
         kernel: this_kernel(),
-        rights: Some(Rights::look(Path::new("/"), own)),
+        rights: Some(rights()),
         load: None,
     };
     // What can't work isn't tried: the reason is known already.
     if doctor::judge(&facts).can_record {
         let tried = record::try_load();
+        if let (Some(rights), Err(LoadError::Confidential)) = (&mut facts.rights, &tried) {
+            rights.lockdown = Some("confidentiality".to_owned());
+        }
         facts.load = Some(tried.map_err(|error| format!("{:#}", anyhow::Error::from(error))));
     }
     doctor::judge(&facts)

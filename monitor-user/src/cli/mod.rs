@@ -3,6 +3,7 @@
 mod args;
 mod doctor;
 mod fault;
+mod output;
 mod record;
 mod report;
 mod status;

@@ -6,21 +6,17 @@ use std::{
     process::ExitCode,
 };
 
-use anyhow::{Context, anyhow};
-use nix::{
-    fcntl::{AT_FDCWD, AtFlags},
-    unistd::{AccessFlags, faccessat},
-};
-
-use super::{args::RecordArguments, complain, status::StatusLine};
+use super::{args::RecordArguments, complain, doctor::rights, output, status::StatusLine};
 use crate::{
+    doctor::{self, Check},
     event::{Event, Exit, Recording},
-    host::{facts, user::Invoker},
+    host::{facts, rights::Rights, user::Invoker},
     model::Summary,
     record::{HOOKS, LaunchError, LoadError, Options, RecordError, Sink, record},
     report,
     trace::{Owner, TraceWriter, WriterOptions, set_aside},
 };
+use anyhow::{Context, anyhow};
 
 const NOT_EXECUTABLE: u8 = 126;
 const NOT_FOUND: u8 = 127;
@@ -33,10 +29,14 @@ pub(super) fn run(arguments: &RecordArguments) -> anyhow::Result<ExitCode> {
         Invoker::find()
             .context("cannot tell who called sudo (with --as-root the command runs as root)")?
     };
-    let check = || check_folder(&arguments.output);
+    let check = || output::check(&arguments.output);
     invoker
         .as_ref()
         .map_or_else(check, |invoker| invoker.with_rights(check))?;
+    let rights = rights();
+    if let Some(check) = doctor::hindrance(&rights, doctor::judge_rights(&rights)) {
+        return Err(not_here(&check));
+    }
     let options = Options {
         buffer_bytes: arguments.buffer,
         resolution: arguments.resolution.unwrap_or_default(),
@@ -63,12 +63,7 @@ pub(super) fn run(arguments: &RecordArguments) -> anyhow::Result<ExitCode> {
             complain(&error.to_string());
             return Ok(ExitCode::from(launch_status(&error)));
         }
-        Err(RecordError::Load(LoadError::NotPermitted)) => return Err(not_permitted()),
-        Err(RecordError::Load(error)) => {
-            return Err(anyhow!(
-                "{error:#}; `rtrace doctor` says what this host lacks"
-            ));
-        }
+        Err(RecordError::Load(error)) => return Err(not_loaded(&error, &rights)),
         Err(error) => return Err(error.into()),
     };
     let (summary, failure) = outcome.sink.finish(&outcome.recording);
@@ -84,6 +79,23 @@ pub(super) fn run(arguments: &RecordArguments) -> anyhow::Result<ExitCode> {
         complain(&format!("the trace is not complete: {error:#}"));
     }
     Ok(ExitCode::from(command_status(outcome.status)))
+}
+
+/// In the words of `rtrace doctor`.
+fn not_here(check: &Check) -> anyhow::Error {
+    anyhow!("cannot record here: {}", check.line())
+}
+
+/// The host is looked at only now: its types take time that a recording which works doesn't have.
+fn not_loaded(error: &LoadError, rights: &Rights) -> anyhow::Error {
+    if let Some(check) = super::doctor::hindrance(rights) {
+        return not_here(&check);
+    }
+    match error {
+        LoadError::NotPermitted => not_permitted(),
+        LoadError::Confidential => anyhow!("cannot record here: {error}"),
+        error => anyhow!("{error:#}; `rtrace doctor` says what this host lacks"),
+    }
 }
 
 /// What would work, to the letter.
@@ -139,28 +151,6 @@ fn check_hooks(without: &[String]) -> anyhow::Result<()> {
             ))
         }
     }
-}
-
-/// Says early what would otherwise come to light only when the command runs already.
-fn check_folder(output: &Path) -> anyhow::Result<()> {
-    if output.is_dir() {
-        return Err(anyhow!("cannot write {}: it is a folder", output.display()));
-    }
-    let folder = match output.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let metadata = std::fs::metadata(folder)
-        .with_context(|| format!("cannot write to {}", folder.display()))?;
-    if !metadata.is_dir() {
-        return Err(anyhow!(
-            "cannot write to {}: it is no folder",
-            folder.display()
-        ));
-    }
-    faccessat(AT_FDCWD, folder, AccessFlags::W_OK, AtFlags::AT_EACCESS)
-        .map_err(std::io::Error::from)
-        .with_context(|| format!("cannot write to {}", folder.display()))
 }
 
 /// Everything that takes events: the trace file, the running summary, the status line.

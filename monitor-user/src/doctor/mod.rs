@@ -100,13 +100,7 @@ pub fn capabilities(kernel: &Kernel) -> &'static str {
 pub fn judge(facts: &Facts) -> Judgement {
     let mut checks = kernel(&facts.kernel);
     if let Some(rights) = &facts.rights {
-        checks.extend([
-            lockdown(rights),
-            allowed(rights),
-            extras(rights),
-            groups(rights),
-        ]);
-        checks.extend(own_file(rights));
+        checks.extend(judge_rights(rights));
         checks.extend(locked_memory(rights, &facts.kernel));
     }
     checks.push(load(facts.load.as_ref()));
@@ -114,6 +108,32 @@ pub fn judge(facts: &Facts) -> Judgement {
         can_record: checks.iter().all(|check| check.status != Status::Fail),
         checks,
     }
+}
+
+/// What can be told of a host and the caller without a look at the kernel's types, which takes time.
+pub fn judge_rights(rights: &Rights) -> Vec<Check> {
+    let mut checks = vec![
+        lockdown(rights),
+        allowed(rights),
+        extras(rights),
+        groups(rights),
+    ];
+    checks.extend(own_file(rights));
+    checks
+}
+
+/// The first of some failed checks that the line with sudo wouldn't mend. `None` of failures that it
+/// would: a user without rights is told that line, not what they lack.
+pub fn hindrance(rights: &Rights, checks: Vec<Check>) -> Option<Check> {
+    let mut failed = checks
+        .into_iter()
+        .filter(|check| check.status == Status::Fail);
+    if rights.is_root || lacking(rights).is_empty() {
+        return failed.next();
+    }
+    failed
+        .find(|check| ["btf", "hooks", "lockdown"].contains(&check.id))
+        .or_else(|| no_new_rights(rights))
 }
 
 fn check(id: &'static str, status: Status, text: impl Into<String>) -> Check {
@@ -129,6 +149,14 @@ impl Check {
     fn fix(mut self, fix: impl Into<String>) -> Self {
         self.fix = Some(fix.into());
         self
+    }
+
+    /// What was found and what to do about it, in one line.
+    pub fn line(&self) -> String {
+        match &self.fix {
+            Some(fix) => format!("{} -> {fix}", self.text),
+            None => self.text.clone(),
+        }
     }
 }
 
@@ -178,16 +206,28 @@ fn lockdown(rights: &Rights) -> Check {
         )
         .fix("boot without lockdown=confidentiality, or switch Secure Boot's lockdown down to integrity"),
         Some(mode) => check("lockdown", Status::Ok, format!("mode {mode} allows it")),
-        None => check("lockdown", Status::Ok, "the kernel has none"),
+        // Without /sys/kernel/security, as in some containers, a kernel that has it can't say so.
+        None => check("lockdown", Status::Ok, "the kernel tells of none"),
     }
 }
 
-fn allowed(rights: &Rights) -> Check {
-    let lacking: Vec<&str> = [(BPF, "CAP_BPF"), (PERFMON, "CAP_PERFMON")]
+/// Capabilities that loading takes and the caller hasn't got.
+fn lacking(rights: &Rights) -> Vec<&'static str> {
+    [(BPF, "CAP_BPF"), (PERFMON, "CAP_PERFMON")]
         .into_iter()
         .filter(|(number, _)| !rights.has(*number) && !rights.has(SYS_ADMIN))
         .map(|(_, name)| name)
-        .collect();
+        .collect()
+}
+
+fn allowed(rights: &Rights) -> Check {
+    let lacking = lacking(rights);
+    if lacking.is_empty() && rights.is_in_user_namespace {
+        let text = "root here is root of a user namespace alone (a rootless container, unshare -r): loading programs \
+                    takes the machine's root";
+        return check("rights", Status::Fail, text)
+            .fix("record from the host, outside of the container");
+    }
     if lacking.is_empty() {
         let by = if rights.is_root {
             "root"
@@ -253,28 +293,40 @@ fn groups(rights: &Rights) -> Check {
     check("cgroups", Status::Ok, text)
 }
 
-/// Why capabilities of rtrace's file would do nothing. Of no concern to who may load programs already.
+/// Why rtrace can't come by rights. Of no concern to who may load programs already.
 fn own_file(rights: &Rights) -> Option<Check> {
     if rights.has(BPF) || rights.has(SYS_ADMIN) {
         return None;
     }
-    let is_nosuid = rights
-        .own_mount_options
-        .split(',')
-        .any(|option| option == "nosuid");
-    if is_nosuid {
-        let text =
-            "rtrace's file is on a file system mounted nosuid: capabilities given to it do nothing";
-        return Some(
-            check("file", Status::Fail, text).fix("copy it to another one, such as /usr/local/bin"),
-        );
-    }
-    if rights.no_new_privs {
-        let text = "this process may not gain rights (no_new_privs), from sudo or a file's capabilities neither";
-        let fix = "start it outside of the container or service that set it (NoNewPrivileges=, bwrap, snap)";
-        return Some(check("file", Status::Fail, text).fix(fix));
-    }
-    None
+    no_new_rights(rights).or_else(|| file_without_capabilities(rights))
+}
+
+/// Neither sudo nor a file's capabilities would help.
+pub fn no_new_rights(rights: &Rights) -> Option<Check> {
+    let text = "this process may not gain rights (no_new_privs), from sudo or a file's capabilities neither";
+    let fix =
+        "start it outside of the container or service that set it (NoNewPrivileges=, bwrap, snap)";
+    rights
+        .no_new_privs
+        .then(|| check("file", Status::Fail, text).fix(fix))
+}
+
+/// Why capabilities of rtrace's file would do nothing, or can't be given to it.
+pub fn file_without_capabilities(rights: &Rights) -> Option<Check> {
+    let mut options = rights.own_mount_options.split(',');
+    let text = if options.any(|option| option == "nosuid") {
+        "rtrace's file is on a file system mounted nosuid: capabilities given to it do nothing"
+            .to_owned()
+    } else if rights.own_takes_capabilities == Some(false) {
+        format!(
+            "rtrace's file is on a file system without extended attributes ({}): it can't be given capabilities",
+            rights.own_file_system
+        )
+    } else {
+        return None;
+    };
+    let fix = "copy it to another one, such as /usr/local/bin";
+    Some(check("file", Status::Fail, text).fix(fix))
 }
 
 /// Before 5.11 a buffer of the usual size is far above the usual limit.

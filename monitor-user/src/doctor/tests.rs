@@ -69,7 +69,7 @@ fn each_hindrance_is_named_with_a_way_out() {
         kernel: Kernel::Read {
             hooks: 7,
             stand_ins: Vec::new(),
-            missing: vec!["it has no tracepoint rss_stat".to_owned()],
+            missing: vec!["the kernel has no tracepoint rss_stat".to_owned()],
             locks_memory: false,
         },
         ..good()
@@ -92,12 +92,16 @@ fn each_hindrance_is_named_with_a_way_out() {
             "sudo",
         ),
         (with(|r| r.capabilities = 1 << KILL), "rights", "container"),
+        (with(|r| r.is_in_user_namespace = true), "rights", "host"),
         (refused, "load", "fault"),
     ] {
         let check = fails(&facts);
         assert_eq!(check.id, id);
+        let line = check.line();
+        assert_eq!(line.lines().count(), 1, "{line}");
         let fix = check.fix.unwrap();
         assert!(fix.contains(word), "{fix}");
+        assert!(line.contains(&check.text) && line.ends_with(&fix), "{line}");
     }
 }
 
@@ -107,18 +111,89 @@ fn capabilities_of_a_file_that_do_nothing_are_explained() {
         r.capabilities = 0;
         r.own_mount_options = "rw,nosuid,nodev".to_owned();
     });
+    let plain = with(|r| {
+        r.capabilities = 0;
+        r.own_file_system = "vfat".to_owned();
+        r.own_takes_capabilities = Some(false);
+    });
     let bound = with(|r| {
         r.capabilities = 0;
         r.no_new_privs = true;
+        r.own_takes_capabilities = Some(false);
     });
-    for (facts, word) in [(mount, "nosuid"), (bound, "no_new_privs")] {
+    for (facts, word) in [
+        (mount, "nosuid"),
+        (plain, "without extended attributes (vfat)"),
+        // Another place for the file wouldn't help then.
+        (bound, "no_new_privs"),
+    ] {
         let checks = judge(&facts).checks;
         let file = checks.iter().find(|check| check.id == "file").unwrap();
         assert!(file.text.contains(word), "{file:?}");
     }
+    let cases = [Some(true), None].map(|takes| {
+        with(|r| {
+            r.capabilities = 0;
+            r.own_takes_capabilities = takes;
+        })
+    });
+    for facts in cases {
+        let checks = judge(&facts).checks;
+        assert!(checks.iter().all(|check| check.id != "file"), "{checks:?}");
+    }
     // Who may load programs already isn't bothered with it.
-    let root = with(|r| r.no_new_privs = true);
-    assert!(judge(&root).can_record);
+    for root in [
+        with(|r| r.no_new_privs = true),
+        with(|r| r.own_takes_capabilities = Some(false)),
+    ] {
+        assert!(judge(&root).can_record);
+    }
+}
+
+/// What a recording would say in place of the line with sudo.
+fn hinders(facts: &Facts) -> Option<&'static str> {
+    let rights = facts.rights.as_ref().unwrap();
+    hindrance(rights, judge(facts).checks).map(|check| check.id)
+}
+
+#[test]
+fn only_what_sudo_would_not_mend_hinders_a_user_without_rights() {
+    let user: fn(&mut Rights) = |r| {
+        (r.capabilities, r.is_root) = (0, false);
+        r.own_mount_options = "nosuid".to_owned();
+        r.locked_memory_bytes = Some(64 << 10);
+    };
+    let old = |mut facts: Facts| {
+        if let Kernel::Read { locks_memory, .. } = &mut facts.kernel {
+            *locks_memory = true;
+        }
+        facts
+    };
+    assert_eq!(hinders(&good()), None);
+    assert_eq!(hinders(&old(with(user))), None);
+    let bound = with(|r| {
+        user(r);
+        r.no_new_privs = true;
+    });
+    assert_eq!(hinders(&bound), Some("file"));
+    let locked = with(|r| {
+        user(r);
+        r.lockdown = Some("confidentiality".to_owned());
+    });
+    assert_eq!(hinders(&locked), Some("lockdown"));
+    let no_btf = Facts {
+        kernel: Kernel::NoBtf("cut".to_owned()),
+        ..with(user)
+    };
+    assert_eq!(hinders(&no_btf), Some("btf"));
+    // Who has the rights is told whatever else fails.
+    let limited = with(|r| {
+        user(r);
+        r.capabilities = 1 << KILL | 1 << BPF | 1 << PERFMON;
+    });
+    assert_eq!(hinders(&old(limited)), Some("memlock"));
+    let contained = with(|r| r.capabilities = 1 << KILL);
+    assert_eq!(hinders(&contained), Some("rights"));
 }
 
 #[test]

@@ -4,6 +4,8 @@
 
 use std::{fs, path::Path};
 
+use rustix::{fs::getxattr, io::Errno};
+
 /// Whether loading programs is allowed here, and what else limits it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rights {
@@ -23,8 +25,15 @@ pub struct Rights {
     pub locked_memory_bytes: Option<u64>,
     /// Mounted versions of control groups, the lower first.
     pub cgroup_versions: Vec<u8>,
+    /// Root in a user namespace of its own, as in a rootless container: its capabilities end there.
+    pub is_in_user_namespace: bool,
     /// Mount of the file system that holds rtrace's own file: its options.
     pub own_mount_options: String,
+    /// Kind of that file system, such as `ext4`.
+    pub own_file_system: String,
+    /// Whether rtrace's own file can be given capabilities: they are an extended attribute, which not
+    /// every file system has. `None`: it doesn't tell.
+    pub own_takes_capabilities: Option<bool>,
 }
 
 impl Rights {
@@ -41,6 +50,7 @@ impl Rights {
         let is_mounted = |kind: &str| mounts.lines().any(|line| mount_kind(line) == Some(kind));
         let groups = [(1, "cgroup"), (2, "cgroup2")];
         let groups = groups.into_iter().filter(|(_, kind)| is_mounted(kind));
+        let (own_mount_options, own_file_system) = mount_of(&mounts, own).unwrap_or_default();
         Self {
             release: read("proc/sys/kernel/osrelease").trim().to_owned(),
             is_root: field("Uid:").split_whitespace().nth(1) == Some("0"),
@@ -53,7 +63,12 @@ impl Rights {
                 .ok(),
             locked_memory_bytes: locked(&read("proc/self/limits")),
             cgroup_versions: groups.map(|(version, _)| version).collect(),
-            own_mount_options: options_of(&mounts, own).unwrap_or_default(),
+            is_in_user_namespace: is_partial(&read("proc/self/uid_map")),
+            own_mount_options,
+            own_file_system,
+            own_takes_capabilities: takes_capabilities(
+                &root.join(own.strip_prefix("/").unwrap_or(own)),
+            ),
         }
     }
 
@@ -81,18 +96,41 @@ fn mount_kind(line: &str) -> Option<&str> {
     line.split_once(" - ")?.1.split(' ').next()
 }
 
-/// Options of the mount that a path is on: the one with the longest matching folder, the last of those.
-fn options_of(mounts: &str, path: &Path) -> Option<String> {
+/// Options and kind of the mount that a path is on: the one with the longest matching folder, the last
+/// of those.
+fn mount_of(mounts: &str, path: &Path) -> Option<(String, String)> {
     let mount = |line: &str| {
         let mut fields = line.split(' ').skip(4);
         let folder = fields.next()?.replace("\\040", " ");
         let options = fields.next()?.to_owned();
-        path.starts_with(&folder).then_some((folder.len(), options))
+        let kind = mount_kind(line).unwrap_or_default().to_owned();
+        path.starts_with(&folder)
+            .then_some((folder.len(), (options, kind)))
     };
     let mounts = mounts.lines().filter_map(mount);
     mounts
         .max_by_key(|(length, _)| *length)
-        .map(|(_, options)| options)
+        .map(|(_, found)| found)
+}
+
+/// Whether `uid_map` leaves some of the machine's users out, as that of a user namespace does.
+fn is_partial(uid_map: &str) -> bool {
+    let mut lines = uid_map.lines();
+    let whole = ["0", "0", "4294967295"];
+    lines
+        .next()
+        .is_some_and(|line| !line.split_whitespace().eq(whole))
+}
+
+/// Asks for the attribute that capabilities are kept in.
+fn takes_capabilities(file: &Path) -> Option<bool> {
+    // Longer than any version of it (include/uapi/linux/capability.h, `vfs_ns_cap_data`).
+    let mut value = [0_u8; 64];
+    match getxattr(file, "security.capability", &mut value) {
+        Ok(_) | Err(Errno::NODATA) => Some(true),
+        Err(Errno::OPNOTSUPP) => Some(false),
+        Err(_) => None,
+    }
 }
 
 #[cfg(test)]
@@ -120,8 +158,9 @@ mod tests {
             (
                 "proc/self/mountinfo",
                 "1 1 8:1 / / rw - ext4 /dev/a rw\n2 1 0:5 / /sys/fs/cgroup rw - cgroup2 c rw\n\
-                 3 1 8:2 / /home\\040x rw,nosuid - xfs /dev/b rw\n",
+                 3 1 8:2 / /home\\040x rw,nosuid - vfat /dev/b rw\n",
             ),
+            ("proc/self/uid_map", "         0       1000          1\n"),
         ] {
             let path = root.path().join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -133,7 +172,10 @@ mod tests {
         assert_eq!(rights.lockdown.as_deref(), Some("confidentiality"));
         assert_eq!(rights.unprivileged_bpf_disabled, Some(2));
         assert_eq!(rights.cgroup_versions, [2]);
+        assert!(rights.is_in_user_namespace);
         assert_eq!(rights.own_mount_options, "rw,nosuid");
+        assert_eq!(rights.own_file_system, "vfat");
+        assert_eq!(rights.own_takes_capabilities, None, "it isn't there");
         assert_eq!(rights.release, "6.1.0");
         assert_eq!(rights.locked_memory_bytes, Some(65536));
     }
@@ -143,5 +185,19 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let rights = Rights::look(root.path(), Path::new("/x"));
         assert_eq!(rights, Rights::default());
+    }
+
+    #[test]
+    fn the_machines_own_user_namespace_has_all_users() {
+        assert!(!is_partial("         0          0 4294967295\n"));
+        assert!(is_partial("0 100000 65536\n"));
+        assert!(is_partial("0 1000 1\n1 100000 65536\n"));
+        assert!(!is_partial(""), "not known isn't partial");
+    }
+
+    #[test]
+    fn proc_holds_no_capabilities_of_files() {
+        // Of all file systems the one that is mounted everywhere.
+        assert_eq!(takes_capabilities(Path::new("/proc/version")), Some(false));
     }
 }

@@ -11,8 +11,33 @@ enum Interpreter {
 /// Name of a program with the argument that tells most: `python3 pool.py`, `python3 -m http.server`,
 /// `sh -c 'make all'`, else the last part of its path. Bytes as they are; nothing is escaped.
 ///
-/// `comm` serves where there are no arguments.
+/// `comm` serves where there are no arguments. A program that was given the name of another one is
+/// told by its file first: `true as sshd`.
 pub fn label(filename: &[u8], argv: &[Vec<u8>], comm: &[u8]) -> Vec<u8> {
+    let label = own_label(filename, argv, comm);
+    match truth(filename, argv) {
+        Some(file) => [file, label.as_slice()].join(&b" as "[..]),
+        None => label,
+    }
+}
+
+/// Name of the executed file, if the arguments give another one.
+fn truth<'a>(filename: &'a [u8], argv: &[Vec<u8>]) -> Option<&'a [u8]> {
+    let called = argv.first().filter(|a| !a.is_empty())?;
+    let name = base(called);
+    // Links to what is open say nothing by their last part.
+    let is_link = filename.starts_with(b"/proc/") || filename.starts_with(b"/dev/fd/");
+    let file = if is_link { filename } else { base(filename) };
+    let is_shell = |name: &[u8]| name.strip_prefix(b"-") == Some(file);
+    if file.is_empty() || name == file || is_shell(name) {
+        return None;
+    }
+    // Of a script the kernel puts the interpreter in front, and the label tells the script.
+    let told = interpreter(name).and_then(|kind| told_by(kind, argv.get(1..).unwrap_or_default()));
+    (told.as_deref() != Some(file)).then_some(file)
+}
+
+fn own_label(filename: &[u8], argv: &[Vec<u8>], comm: &[u8]) -> Vec<u8> {
     let called = argv.first().filter(|a| !a.is_empty()).map(Vec::as_slice);
     let name = match called.or(Some(filename).filter(|f| !f.is_empty())) {
         // A login shell calls itself "-bash".
@@ -107,8 +132,53 @@ mod tests {
     use super::*;
 
     fn of(words: &[&str]) -> String {
+        executed(words.first().unwrap_or(&"/usr/bin/x"), words)
+    }
+
+    fn executed(file: &str, words: &[&str]) -> String {
         let argv: Vec<Vec<u8>> = words.iter().map(|a| a.as_bytes().to_vec()).collect();
-        String::from_utf8(label(b"/usr/bin/x", &argv, b"comm")).unwrap()
+        String::from_utf8(label(file.as_bytes(), &argv, b"comm")).unwrap()
+    }
+
+    #[test]
+    fn a_name_that_is_not_the_files_comes_after_it() {
+        for (file, words, expected) in [
+            ("/bin/true", &["[kthreadd]"][..], "true as [kthreadd]"),
+            ("/tmp/x", &["/usr/sbin/sshd", "-D"], "x as sshd"),
+            ("/tmp/x", &["sh", "good.sh"], "x as sh good.sh"),
+            ("/tmp/x", &["sh", "good.sh", "/tmp/x"], "x as sh good.sh"),
+            ("/proc/self/exe", &["good"], "/proc/self/exe as good"),
+            ("/bin/busybox", &["ls", "-l"], "busybox as ls"),
+        ] {
+            assert_eq!(executed(file, words), expected);
+        }
+    }
+
+    #[test]
+    fn shells_at_login_and_scripts_go_by_their_names() {
+        for (file, words, expected) in [
+            ("/bin/bash", &["-bash"][..], "-bash"),
+            ("./run.sh", &["/bin/sh", "./run.sh", "x"], "sh run.sh"),
+            (
+                "/a/run.sh",
+                &["/bin/bash", "-e", "/a/run.sh"],
+                "bash run.sh",
+            ),
+            (
+                "./pool.py",
+                &["/usr/bin/python3", "./pool.py"],
+                "python3 pool.py",
+            ),
+            (
+                "/usr/bin/python3",
+                &["python3", "pool.py"],
+                "python3 pool.py",
+            ),
+            ("/bin/true", &[], "true"),
+            ("/bin/true", &[""], "true"),
+        ] {
+            assert_eq!(executed(file, words), expected);
+        }
     }
 
     #[test]

@@ -142,16 +142,26 @@ pub fn support(btf: &Btf) -> Support {
         locks_memory: btf.has_struct("bpf_map_memory"),
         ..Support::default()
     };
+    let mut lacking = Vec::new();
     for hook in wanted(btf) {
         match (btf.has_tracepoint(hook.name), hook.stand_in) {
             (true, _) => support.hooks += 1,
             (false, Some(says)) => support
                 .stand_ins
                 .push((hook.name.to_owned(), says.to_owned())),
-            (false, None) => support
-                .missing
-                .push(format!("it has no tracepoint {}", hook.name)),
+            (false, None) => lacking.push(hook.name),
         }
+    }
+    if !lacking.is_empty() {
+        let word = if lacking.len() == 1 {
+            "tracepoint"
+        } else {
+            "tracepoints"
+        };
+        let names = lacking.join(", ");
+        support
+            .missing
+            .push(format!("the kernel has no {word} {names}"));
     }
     support.missing.extend(layout(btf).err());
     support

@@ -49,8 +49,7 @@ impl Console {
     }
 
     /// The results; a program whose end was never said failed.
-    pub(super) fn column(self, kernel: &str, cpus: u32, cgroup: u32, tests: &[String]) -> Column {
-        let mut column = Column::new(kernel, cpus, cgroup);
+    pub(super) fn column(self, mut column: Column, tests: &[String]) -> Column {
         column.verified = self.verified;
         for test in tests {
             let cell = self.ended.iter().find(|(name, _)| name == test);
@@ -71,7 +70,7 @@ mod tests {
             console.line(line);
         }
         let tests: Vec<String> = tests.iter().map(|test| (*test).to_owned()).collect();
-        console.column("6.1", 2, 2, &tests)
+        console.column(Column::new("6.1", 2, 2), &tests)
     }
 
     #[test]

@@ -11,6 +11,7 @@ mount -t tmpfs -o mode=1777 tmpfs /dev/shm
 # Not over /tmp: this machine's clone or build folder may be below it.
 mount -t tmpfs -o mode=1777 tmpfs /scratch
 export TMPDIR=/scratch
+mount -t securityfs securityfs /sys/kernel/security
 mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null
 if [ "$RTRACE_CGROUP" = 1 ]; then
   mount -t tmpfs tmpfs /sys/fs/cgroup

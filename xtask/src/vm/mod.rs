@@ -71,6 +71,9 @@ const ONLY_HERE: [(&str, &str); 4] = [
 /// A choice for where time is short: each hook and each kind of record is in it.
 pub(crate) const FEW: [&str; 5] = ["forks", "threads", "lineage", "names", "hooks_matter"];
 
+/// The test program for which a kernel is also started locked down.
+const LOCKDOWN: &str = "lockdown";
+
 /// Longest time for one virtual machine: software emulation is ten times slower, and a hang must end.
 const LIMIT: Duration = Duration::from_mins(45);
 
@@ -80,7 +83,7 @@ const PROGRAMS: &str = "sh bash env true false sleep cat ls mount umount touch t
                         mkdir rm rmdir nice date uname sort find setsid kill timeout dd id stat chmod ln mv cp tee sync \
                         unshare nsenter swapon swapoff mkswap mknod sysctl truncate bpftool setcap setpriv chrt";
 /// Those of them that a test can do without.
-const IF_THERE: [&str; 3] = ["unshare", "nsenter", "sysctl"];
+const IF_THERE: [&str; 2] = ["nsenter", "sysctl"];
 
 /// Runs the tests and prints a table.
 ///
@@ -163,21 +166,16 @@ pub(crate) fn run(workspace: &Workspace, plan: &Plan<'_>) -> anyhow::Result<Vec<
         if let Err(error) = &image {
             output::result(&format!("kernel {}: NOT RUN: {error:#}", kernel.name));
         }
-        let image = image.ok();
-        machines.extend(plan.cpus.iter().map(|cpus| (*kernel, image.clone(), *cpus)));
+        machines.extend(starts(*kernel, image.ok().as_deref(), plan.cpus, &tests));
     }
     let next = AtomicUsize::new(0);
     let work = || -> anyhow::Result<Vec<(usize, Column)>> {
         let mut columns = Vec::new();
-        while let Some((n, (kernel, image, cpus))) = {
+        while let Some((n, start)) = {
             let n = next.fetch_add(1, Ordering::Relaxed);
             machines.get(n).map(|machine| (n, machine))
         } {
-            let column = match image {
-                Some(image) => in_machine(&qemu, *kernel, image, *cpus, &initramfs, &tests)?,
-                None => Column::not_run(kernel.name, *cpus, kernel.cgroup),
-            };
-            columns.push((n, column));
+            columns.push((n, in_machine(&qemu, start, &initramfs)?));
         }
         Ok(columns)
     };
@@ -194,25 +192,81 @@ pub(crate) fn run(workspace: &Workspace, plan: &Plan<'_>) -> anyhow::Result<Vec<
     Ok(columns.into_iter().map(|(_, column)| column).collect())
 }
 
-fn in_machine(
-    qemu: &Qemu,
+/// One start of a virtual machine.
+#[derive(Debug)]
+struct Start {
     kernel: Kernel,
-    image: &Path,
+    /// The file to boot; `None`: it couldn't be fetched.
+    image: Option<PathBuf>,
     cpus: u32,
-    initramfs: &Path,
-    tests: &[String],
-) -> anyhow::Result<Column> {
-    output::result(&format!("-- kernel {} with {cpus} CPUs", kernel.name));
-    let environment = [
+    tests: Vec<String>,
+    /// The kernel is started locked down.
+    is_locked: bool,
+}
+
+/// A machine for each number of CPUs; and one that is locked down, for the test program that is about that.
+fn starts(kernel: Kernel, image: Option<&Path>, cpus: &[u32], tests: &[String]) -> Vec<Start> {
+    let start = |cpus, tests: &[String], is_locked| Start {
+        kernel,
+        image: image.map(Path::to_owned),
+        cpus,
+        tests: tests.to_owned(),
+        is_locked,
+    };
+    let mut starts: Vec<Start> = cpus.iter().map(|n| start(*n, tests, false)).collect();
+    let about_it: Vec<String> = tests
+        .iter()
+        .filter(|name| *name == LOCKDOWN)
+        .cloned()
+        .collect();
+    let first = cpus.first().filter(|_| !about_it.is_empty());
+    starts.extend(first.map(|n| start(*n, &about_it, true)));
+    starts
+}
+
+fn in_machine(qemu: &Qemu, start: &Start, initramfs: &Path) -> anyhow::Result<Column> {
+    let Start {
+        kernel,
+        cpus,
+        tests,
+        ..
+    } = start;
+    let column = Column::new(kernel.name, *cpus, kernel.cgroup);
+    let column = if start.is_locked {
+        column.locked_down()
+    } else {
+        column
+    };
+    let Some(image) = &start.image else {
+        return Ok(column.not_run());
+    };
+    let locked = if start.is_locked {
+        ", locked down,"
+    } else {
+        ""
+    };
+    output::result(&format!(
+        "-- kernel {} with {cpus} CPUs{locked}",
+        kernel.name
+    ));
+    let mut environment = vec![
         ("RTRACE_TESTS".to_owned(), tests.join(",")),
         ("RTRACE_CGROUP".to_owned(), kernel.cgroup.to_string()),
         ("RTRACE_EMULATED".to_owned(), "1".to_owned()),
     ];
+    if start.is_locked {
+        environment.push(("RTRACE_LOCKED_DOWN".to_owned(), "1".to_owned()));
+    }
     let machine = Machine {
         kernel: image,
         initramfs,
-        cpus,
+        cpus: *cpus,
         environment: &environment,
+        kernel_options: if start.is_locked {
+            "lockdown=confidentiality"
+        } else {
+            ""
+        },
         limit: LIMIT,
     };
     let start = Instant::now();
@@ -222,12 +276,12 @@ fn in_machine(
         console.line(line);
     })?;
     output::result(&format!(
-        "-- kernel {} with {cpus} CPUs {} after {} s",
+        "-- kernel {} with {cpus} CPUs{locked} {} after {} s",
         kernel.name,
         if has_ended { "ended" } else { "was stopped" },
         start.elapsed().as_secs()
     ));
-    Ok(console.column(kernel.name, cpus, kernel.cgroup, tests))
+    Ok(console.column(column, tests))
 }
 
 /// The same on the kernel that runs here.
@@ -323,4 +377,31 @@ pub(crate) fn sum(columns: &[Column]) -> Counts {
         sum += column.counts();
     }
     sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_is_started_locked_down_for_one_test_program_alone() {
+        let names = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
+        let of = |tests: &[&str]| -> Vec<(u32, bool, Vec<String>)> {
+            starts(KERNELS[0], None, &[2, 4], &names(tests))
+                .into_iter()
+                .map(|start| (start.cpus, start.is_locked, start.tests))
+                .collect()
+        };
+        let plain = |cpus, tests: &[&str]| (cpus, false, names(tests));
+        assert_eq!(of(&FEW), [plain(2, &FEW), plain(4, &FEW)]);
+        let both = ["forks", LOCKDOWN];
+        assert_eq!(
+            of(&both),
+            [
+                plain(2, &both),
+                plain(4, &both),
+                (2, true, names(&[LOCKDOWN]))
+            ]
+        );
+    }
 }

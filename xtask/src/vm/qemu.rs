@@ -35,6 +35,8 @@ pub(super) struct Machine<'a> {
     pub(super) cpus: u32,
     /// Variables of the first program's environment.
     pub(super) environment: &'a [(String, String)],
+    /// What else the kernel is started with.
+    pub(super) kernel_options: &'a str,
     pub(super) limit: Duration,
 }
 
@@ -129,7 +131,8 @@ impl Qemu {
             .arg("-append")
             // A kernel that panics restarts at once, which ends the emulator.
             .arg(format!(
-                "console=ttyS0 loglevel=3 panic=-1 {}",
+                "console=ttyS0 loglevel=3 panic=-1 {} {}",
+                machine.kernel_options,
                 variables.join(" ")
             ));
         let mut child = command

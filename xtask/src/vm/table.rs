@@ -21,6 +21,8 @@ pub(crate) struct Column {
     cpus: u32,
     /// Version of control groups that is mounted; 0: this machine, as it is.
     cgroup: u32,
+    /// The kernel was started locked down.
+    is_locked: bool,
     was_run: bool,
     pub(super) cells: Vec<(String, Cell)>,
     /// Instructions that the verifier looked at, by program.
@@ -33,16 +35,26 @@ impl Column {
             kernel: kernel.to_owned(),
             cpus,
             cgroup,
+            is_locked: false,
             was_run: true,
             cells: Vec::new(),
             verified: Vec::new(),
         }
     }
 
-    pub(super) fn not_run(kernel: &str, cpus: u32, cgroup: u32) -> Self {
+    /// The same machine, its kernel started locked down.
+    pub(super) fn locked_down(self) -> Self {
+        Self {
+            is_locked: true,
+            ..self
+        }
+    }
+
+    /// The machine couldn't be started.
+    pub(super) fn not_run(self) -> Self {
         Self {
             was_run: false,
-            ..Self::new(kernel, cpus, cgroup)
+            ..self
         }
     }
 
@@ -67,8 +79,12 @@ impl Column {
 
     /// One line for the sum of a test run.
     pub(crate) fn line(&self) -> String {
+        let locked = if self.is_locked { ", locked down," } else { "" };
         if !self.was_run {
-            return format!("kernel {} with {} CPUs NOT RUN", self.kernel, self.cpus);
+            return format!(
+                "kernel {} with {} CPUs{locked} NOT RUN",
+                self.kernel, self.cpus
+            );
         }
         let Counts {
             passed,
@@ -76,7 +92,7 @@ impl Column {
             skipped,
         } = self.counts();
         format!(
-            "kernel {} with {} CPUs run: {passed} passed, {failed} failed, {skipped} skipped",
+            "kernel {} with {} CPUs{locked} run: {passed} passed, {failed} failed, {skipped} skipped",
             self.kernel, self.cpus
         )
     }
@@ -87,7 +103,8 @@ impl Column {
             0 => "this machine".to_owned(),
             version => format!("cgroup v{version}"),
         };
-        format!("{}, {} {cpus}, {groups}", self.kernel, self.cpus)
+        let locked = if self.is_locked { ", LOCKED DOWN" } else { "" };
+        format!("{}, {} {cpus}, {groups}{locked}", self.kernel, self.cpus)
     }
 
     fn cell(&self, test: &str) -> String {
@@ -200,7 +217,7 @@ mod tests {
 
     #[test]
     fn a_kernel_that_was_not_run_is_no_pass() {
-        let missing = Column::not_run("7.2", 2, 2);
+        let missing = Column::new("7.2", 2, 2).not_run();
         assert!(!missing.is_good());
         assert_eq!(missing.counts().skipped, 1);
         let mut run = Column::new("6.1", 2, 2);
@@ -212,6 +229,23 @@ mod tests {
             text,
             "| test program | 6.1, 2 CPUs, cgroup v2 | 7.2, 2 CPUs, cgroup v2 |\n| --- | --- | --- |\n\
              | forks | 4 ok, 1 FAILED | NOT RUN |\n"
+        );
+    }
+
+    #[test]
+    fn a_locked_down_machine_is_a_column_of_its_own() {
+        let column = |name: &str| {
+            let mut column = Column::new("6.1", 2, 2);
+            column
+                .cells
+                .push((name.to_owned(), Cell::Ran(counts(3, 0))));
+            column
+        };
+        let text = results(&[column("forks"), column("lockdown").locked_down()]);
+        assert_eq!(
+            text,
+            "| test program | 6.1, 2 CPUs, cgroup v2 | 6.1, 2 CPUs, cgroup v2, LOCKED DOWN |\n| --- | --- | --- |\n\
+             | forks | 3 ok | - |\n| lockdown | - | 3 ok |\n"
         );
     }
 

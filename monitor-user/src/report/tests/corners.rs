@@ -67,6 +67,23 @@ fn zombies_and_the_living_are_said() {
     );
 }
 
+#[test]
+fn who_takes_another_name_is_told_by_its_program() {
+    let mut story = Story::new();
+    story.root(10, &["/usr/bin/python3", "pool.py"]).after(1);
+    for (pid, name) in [(11, "kworker/0:1"), (12, "sshd")] {
+        story.fork(10, pid).after(1).rename(pid, pid, name);
+        story.after(1).exit(pid, 0).reaped(pid);
+    }
+    let text = text(&report(story.exit(10, 0)), 80);
+    for told in [
+        "├─ python3 pool.py as kworker/0:1 (fo…",
+        "└─ python3 pool.py as sshd (fork) ",
+    ] {
+        assert!(text.contains(told), "{text}");
+    }
+}
+
 fn crowd(n: u32, name: impl Fn(u32) -> String) -> Story {
     let mut story = Story::new();
     story.root(10, &["run"]);

@@ -2,7 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::report::{Id, ImageReport, ProcessReport, Report, escape::escape, words};
+use crate::report::{
+    Id, ImageReport, ProcessReport, Report,
+    escape::{escape, shorten},
+    words,
+};
 
 /// The processes of a report as a forest. Places are those in `Report::processes`.
 pub(super) struct Forest {
@@ -20,6 +24,8 @@ pub(super) struct Forest {
     shapes: Vec<usize>,
 }
 
+/// Columns of a program's name in front of one that a process gave itself, so that both are seen.
+const BEFORE: usize = 20;
 /// Name of a program whose exec was lost.
 const UNKNOWN: &str = "(program not known)";
 
@@ -129,10 +135,11 @@ fn label(process: &ProcessReport, program: &str) -> String {
     if last.how == "exec" {
         return program.to_owned();
     }
-    // It has a name of its own only if it gave itself one.
+    // It has a name of its own only if it gave itself one. That may be another program's, so what it
+    // is comes first.
     let renamed = process.comm.as_ref().filter(|_| process.comm != last.comm);
     let name = match renamed.filter(|_| last.comm.is_some()) {
-        Some(comm) => escape(&comm.0),
+        Some(comm) => format!("{} as {}", shorten(program, BEFORE), escape(&comm.0)),
         None => program.to_owned(),
     };
     match process.created_by {

@@ -6,16 +6,20 @@ use std::{
     collections::BTreeMap,
     fmt::Write,
     fs,
-    os::unix::fs::PermissionsExt,
+    os::unix::fs::{PermissionsExt, symlink},
     path::{Path, PathBuf},
     process::{Command, Output},
 };
 
 use anyhow::{Context, ensure};
-use rtrace_tests::harness;
+use nix::{sys::stat::Mode, unistd::mkfifo};
+use rtrace_tests::{disk::Disk, harness};
+
+mod hosts;
+mod traces;
 
 /// Typed after `rtrace`, the status, and a part of what is said.
-const TYPED: [(&str, i32, &str); 22] = [
+const TYPED: [(&str, i32, &str); 29] = [
     (
         "record -- no-such-program",
         127,
@@ -57,6 +61,22 @@ const TYPED: [(&str, i32, &str); 22] = [
         "cannot write to a-text-file",
     ),
     (
+        "record -o a-text-file/ -- true",
+        125,
+        "cannot write a-text-file/: Not a directory",
+    ),
+    (
+        "record -o a-pipe -- true",
+        125,
+        "cannot write a-pipe: it exists and is no file",
+    ),
+    (
+        "record -o read-only/t.parquet -- true",
+        125,
+        "cannot write to read-only: Read-only file system",
+    ),
+    ("record -o  -- true", 125, "a value is required"),
+    (
         "record --otput x -- true",
         125,
         "unexpected argument '--otput' found",
@@ -79,6 +99,17 @@ const TYPED: [(&str, i32, &str); 22] = [
     ),
     ("report random", 2, "it is not a trace: not a Parquet file"),
     ("report damaged.parquet", 2, "damaged.parquet"),
+    (
+        "report newer.parquet",
+        2,
+        "newer.parquet: it has trace format 9.",
+    ),
+    (
+        "report another.parquet",
+        2,
+        "it is a Parquet file, but not a trace recorded by rtrace",
+    ),
+    ("report cut.parquet", 2, "cut.parquet"),
     ("report --width 3 empty", 2, "invalid value '3'"),
     (
         "doctor --btf a-text-file",
@@ -109,18 +140,23 @@ const WITHOUT_RIGHTS: [(&str, i32, &str); 3] = [
 
 struct Place {
     folder: tempfile::TempDir,
+    /// Mounted while the place is in use.
+    disk: Disk,
 }
 
 impl Place {
     fn new() -> anyhow::Result<Self> {
         let place = Self {
             folder: tempfile::tempdir()?,
+            disk: Disk::read_only()?,
         };
         let path = |name: &str| place.path().join(name);
         let mode =
             |name: &str, mode| fs::set_permissions(path(name), fs::Permissions::from_mode(mode));
         mode("", 0o755)?;
         fs::copy(harness::binary()?, path("rtrace"))?;
+        symlink(place.disk.path(), path("read-only"))?;
+        mkfifo(&path("a-pipe"), Mode::S_IRWXU)?;
         fs::create_dir(path("a-folder"))?;
         fs::create_dir(path("out"))?;
         mode("out", 0o777)?;
@@ -138,6 +174,7 @@ impl Place {
         fs::write(path("damaged.parquet"), damaged)?;
         fs::write(path("without-interpreter"), "#!/no/such/interpreter\n")?;
         mode("without-interpreter", 0o755)?;
+        traces::write_into(place.path())?;
         Ok(place)
     }
 
@@ -210,10 +247,7 @@ fn each_mistake_has_a_clear_word_and_leaves_nothing_behind() -> anyhow::Result<(
             .replace('|', "\\|");
         writeln!(page, "| `rtrace {typed}`{who} | {status} | `{shown}` |")?;
     }
-    if std::env::var_os("RTRACE_WRITE_DOCS").is_some() {
-        write_page(&page)?;
-    }
-    Ok(())
+    write_section("mistakes", &page)
 }
 
 #[test]
@@ -253,12 +287,59 @@ fn without_rights_the_line_that_would_work_is_said_to_the_letter() -> anyhow::Re
     Ok(())
 }
 
-fn write_page(table: &str) -> anyhow::Result<()> {
+#[test]
+fn a_folder_that_was_removed_is_told() -> anyhow::Result<()> {
+    let _alone = harness::alone()?;
+    let place = Place::new()?;
+    let mut shell = Command::new("/bin/sh");
+    shell.args([
+        "-c",
+        "mkdir gone && cd gone && rmdir ../gone && exec ../rtrace record -- touch ../out/ran",
+    ]);
+    let output = shell.current_dir(place.path()).output()?;
+    let said = String::from_utf8(output.stderr)?;
+    assert_eq!(output.status.code(), Some(125), "{said}");
+    assert_eq!(said, "rtrace: cannot write to .: it has been removed\n");
+    assert!(!place.path().join("out/ran").exists());
+    Ok(())
+}
+
+/// A full disk isn't looked for: it may have room again once there is something to write. So the command runs,
+/// and the status is its own.
+#[test]
+fn a_full_disk_is_told_and_the_command_runs() -> anyhow::Result<()> {
+    let _alone = harness::alone()?;
+    let disk = Disk::in_memory(64)?;
+    disk.fill();
+    let place = Place::new()?;
+    symlink(disk.path(), place.path().join("full"))?;
+    let typed = "record -q -o full/t.parquet -- echo ran";
+    let output = place.run(false, typed)?;
+    let said = String::from_utf8(output.stderr)?;
+    ensure!(output.status.success(), "{}: {said}", output.status);
+    assert_eq!(output.stdout, b"ran\n");
+    let lines: Vec<&str> = said.lines().collect();
+    ensure!(lines.len() == 2, "{said}");
+    for line in &lines {
+        let cause = "cannot write full/t.parquet: No space left on device";
+        ensure!(line.contains(cause), "{line}");
+    }
+    let said = lines.join("`<br>`");
+    let table =
+        format!("| typed | status | said |\n|---|---|---|\n| `rtrace {typed}` | 0 | `{said}` |\n");
+    write_section("full", &table)
+}
+
+/// Puts a table into the page between its marks, if that is asked for.
+fn write_section(name: &str, table: &str) -> anyhow::Result<()> {
+    if std::env::var_os("RTRACE_WRITE_DOCS").is_none() {
+        return Ok(());
+    }
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/bad-input.md");
-    let text = format!(
-        "# What rtrace says to mistakes\n\nWritten by the test program `bad_input`, from what really came out: as root\n\n    \
-         RTRACE_WRITE_DOCS=1 cargo test --release -p rtrace-tests --test bad_input\n\nOf messages with several lines the \
-         first is shown. In none of these cases is anything written, and no command is run.\n\n{table}"
-    );
-    Ok(fs::write(page, text)?)
+    let text = fs::read_to_string(&page)?;
+    let [begin, end] = ["begin", "end"].map(|word| format!("<!-- {name}: {word} -->"));
+    let (before, rest) = text.split_once(&begin).context("no mark")?;
+    let (_, after) = rest.split_once(&end).context("no mark")?;
+    fs::write(&page, format!("{before}{begin}\n{table}{end}{after}"))?;
+    Ok(())
 }
