@@ -6,7 +6,6 @@
 //! * [`harness`] records a command in a fresh folder and reads the report,
 //! * [`hosts`] are hosts that can't record, simulated,
 //! * [`report`] is the JSON report as typed values,
-//! * [`timeline`] is memory over time, from the rows of a trace,
 //! * [`truth`] reads what a random tree logged about itself and compares,
 //! * [`witness`] is an independent record of the same run by `perf` or `strace`.
 //!
@@ -20,7 +19,6 @@ pub mod harness;
 pub mod hosts;
 pub mod lone_surrogates;
 pub mod report;
-pub mod timeline;
 pub mod truth;
 pub mod victims;
 pub mod witness;

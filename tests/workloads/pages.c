@@ -1,4 +1,4 @@
-/* pages LOG tour | pages LOG walk SEED STEPS: a child does things with memory and is quiet after each of them; its
+/* pages LOG tour | pages LOG storm | pages LOG walk SEED STEPS: a child does things with memory and is quiet after each of them; its
    parent then writes into LOG what /proc says of it. Reading /proc from outside changes nothing of the child's. */
 #include <fcntl.h>
 #include <pthread.h>
@@ -228,6 +228,31 @@ static void tour(void) {
     done("after_spike");
 }
 
+/* A process on each CPU that touches memory as fast as it can, then some changes without haste. */
+static void storm(void) {
+    cpu_set_t all, one;
+    char *at = map(16 * MIB, ANON, -1);
+    done("calm");
+    sched_getaffinity(0, sizeof all, &all);
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET(cpu, &all) && fork() == 0) {
+            CPU_ZERO(&one);
+            CPU_SET(cpu, &one);
+            sched_setaffinity(0, sizeof one, &one);
+            for (int round = 0; round < 30; round++) {
+                touch(at, 16 * MIB);
+                madvise(at, 16 * MIB, MADV_DONTNEED);
+            }
+            _exit(0);
+        }
+    while (wait(NULL) > 0) continue;
+    for (int i = 0; i < 50; i++) {
+        touch(at + i * 20 * PAGE, 20 * PAGE);
+        usleep(2000);
+    }
+    done("after_storm");
+}
+
 /* A walk: each step does one thing to one of some mappings, all sizes and places by chance. */
 static uint64_t state;
 
@@ -299,6 +324,8 @@ int main(int argc, char **argv) {
     if (child == 0) {
         if (strcmp(argv[2], "tour") == 0) {
             tour();
+        } else if (strcmp(argv[2], "storm") == 0) {
+            storm();
         } else {
             state = strtoull(argv[3], NULL, 10) * 2654435761ULL + 1;
             for (int steps = atoi(argv[4]); steps > 0; steps--) {

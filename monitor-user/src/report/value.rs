@@ -192,7 +192,7 @@ pub struct ImageReport {
     pub peak_swap_bytes: Option<u64>,
     /// RSS before exec or end.
     pub end_rss_bytes: Option<u64>,
-    /// Highest size of the address space, as seen at changes of RSS.
+    /// Highest size of the address space.
     pub peak_vms_bytes: Option<u64>,
     /// Process whose address space it uses.
     pub shared_mm_with: Option<Id>,

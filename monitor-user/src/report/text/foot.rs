@@ -42,13 +42,8 @@ pub(super) fn totals(report: &Report, forest: &Forest, options: TextOptions) -> 
             right(&format!("{} x", words::grouped(processes)), 14),
         ));
     }
-    let caveats = [
-        "  Pages that processes share count in each of them: sums may be above what was really in use.",
-        "  VMS is read when resident memory changes: a mapping that is never touched shows only then.",
-    ];
-    for caveat in caveats {
-        out.extend(wrap(caveat, columns, 2));
-    }
+    let caveat = "  Pages that processes share count in each of them: sums may be above what was really in use.";
+    out.extend(wrap(caveat, columns, 2));
     out
 }
 

@@ -3,12 +3,15 @@
 use std::{ffi::OsString, fs, path::Path};
 
 use anyhow::{Context, ensure};
+use monitor_ebpf::abi::Resolution;
 use rtrace_tests::{
     harness::{self, Recorded, Recorder},
     report::Report,
-    timeline::{State, Timeline},
     victims::victim,
 };
+use timeline::{State, Timeline};
+
+mod timeline;
 
 /// What `/proc` said at a quiet moment, bytes.
 #[derive(Clone, Debug)]
@@ -79,7 +82,7 @@ fn run(options: &[&str], what: &[&str]) -> anyhow::Result<Run> {
         recorded.stderr
     );
     let looks = looks(&log)?;
-    ensure!(looks.len() > 10, "only {} looks", looks.len());
+    ensure!(looks.len() > 1, "only {} looks", looks.len());
     Ok(Run {
         timeline: Timeline::read(&recorded.trace)?,
         recorded,
@@ -250,5 +253,81 @@ fn a_spike_between_two_looks_is_in_the_rows_and_in_the_peak() -> anyhow::Result<
         "peak {peak}, before {}",
         before.rss
     );
+    Ok(())
+}
+
+#[test]
+fn of_a_storm_on_every_cpu_nothing_is_lost() -> anyhow::Result<()> {
+    let _alone = harness::alone()?;
+    let run = run(&[], &["storm"])?;
+    run.report()?;
+    run.compare()
+}
+
+#[test]
+fn after_a_loss_values_are_right_again() -> anyhow::Result<()> {
+    let _alone = harness::alone()?;
+    let run = run(&["--buffer=8192", "--resolution=exact"], &["storm"])?;
+    let lost = run.timeline.recording.lost.get("memory");
+    ensure!(
+        lost.is_some_and(|lost| *lost > 0),
+        "{:?}",
+        run.timeline.recording.lost
+    );
+    let last = run.looks.last().context("no look")?;
+    let state = run.state(last)?;
+    // The changes without haste, of 20 pages each: the last of them may be on its way.
+    let bound = 2 * 20 * 4096 + 2 * run.bounds(last)[0];
+    for (n, name) in NAMES.iter().enumerate() {
+        let (seen, truth) = (kinds(state)[n], last.kinds[n]);
+        ensure!(
+            seen.abs_diff(truth) <= bound,
+            "{name} {seen}, truth {truth}"
+        );
+    }
+    Ok(())
+}
+
+/// The rows of an exact recording, thinned as the kernel side would have done.
+#[test]
+fn thinned_rows_never_leave_the_stated_bound() -> anyhow::Result<()> {
+    let _alone = harness::alone()?;
+    let run = run(&["--resolution=exact", "--buffer=64M"], &["tour"])?;
+    run.report()?;
+    let page = run.timeline.recording.page_size;
+    let mut rows = 0;
+    for (step_bytes, share_bits) in [(64 << 10, 8), (1 << 20, 64), (page, 4)] {
+        let resolution = Resolution {
+            step_pages: step_bytes / page,
+            share_bits,
+        };
+        for states in run.timeline.states.values() {
+            let mut shown = kinds(&states[0]);
+            for state in states {
+                let (now, rss) = (kinds(state), state.now.rss());
+                let is_due = (0..5).any(|n| {
+                    let whole = if n == 4 { now[4] } else { rss };
+                    resolution.is_due(now[n].abs_diff(shown[n]) / page, whole / page)
+                });
+                if is_due {
+                    shown = now;
+                }
+                for n in 0..5 {
+                    let whole = if n == 4 { now[4] } else { rss };
+                    let share = whole.checked_shr(share_bits).unwrap_or(0);
+                    let bound = step_bytes.max(share);
+                    ensure!(
+                        now[n].abs_diff(shown[n]) <= bound,
+                        "{} {}: {} shown, bound {bound}",
+                        NAMES[n],
+                        now[n],
+                        shown[n]
+                    );
+                }
+                rows += 1;
+            }
+        }
+    }
+    ensure!(rows > 10_000, "{rows} rows");
     Ok(())
 }

@@ -13,22 +13,22 @@ use rtrace::{
 
 /// A state of an address space from a moment on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct State {
+pub(crate) struct State {
     /// From then, ns since boot.
-    pub time_ns: u64,
+    pub(crate) time_ns: u64,
     /// Its memory.
-    pub now: Memory,
+    pub(crate) now: Memory,
     /// What it consists of; only rows of changes have that.
-    pub parts: Option<Parts>,
+    pub(crate) parts: Option<Parts>,
 }
 
 /// All rows about memory.
 #[derive(Debug)]
-pub struct Timeline {
+pub(crate) struct Timeline {
     /// What is known of the recording.
-    pub recording: Recording,
+    pub(crate) recording: Recording,
     /// States of each address space, in order of time.
-    pub states: HashMap<Mm, Vec<State>>,
+    pub(crate) states: HashMap<Mm, Vec<State>>,
     /// Address spaces of each process, with the time from which it had them.
     spaces: HashMap<u32, BTreeMap<u64, Mm>>,
 }
@@ -38,7 +38,7 @@ impl Timeline {
     ///
     /// # Errors
     /// It can't be read.
-    pub fn read(path: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
         let trace = Trace::open(path).with_context(|| path.display().to_string())?;
         let mut timeline = Self {
             recording: trace.recording().clone(),
@@ -52,7 +52,7 @@ impl Timeline {
     }
 
     /// The state that a process's memory had at a moment.
-    pub fn at(&self, pid: u32, time_ns: u64) -> Option<&State> {
+    pub(crate) fn at(&self, pid: u32, time_ns: u64) -> Option<&State> {
         let (_, mm) = self.spaces.get(&pid)?.range(..=time_ns).next_back()?;
         let states = self.states.get(mm)?;
         let until = states.partition_point(|state| state.time_ns <= time_ns);
