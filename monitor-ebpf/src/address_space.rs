@@ -9,7 +9,7 @@ use crate::{
     atomic,
     emit::{Subject, count_full, cpu, emit, now, setting},
     kernel::Mm,
-    maps::{ADDRESS_SPACES, AddressSpace, ENDING},
+    maps::{ADDRESS_SPACES, AddressSpace, ENDING, NEW_SPACE},
     tree,
 };
 
@@ -22,22 +22,25 @@ pub(crate) fn find(mm: Mm) -> Option<*mut AddressSpace> {
 /// Enters an address space.
 #[inline(always)]
 fn enter(mm: Mm) -> Option<*mut AddressSpace> {
-    let memory = mm.memory();
-    let space = AddressSpace {
-        id: new_id(),
-        flags: 0,
-        arrivals: 0,
-        now: memory,
+    let new = NEW_SPACE.get_ptr_mut(0)?;
+    // SAFETY: this CPU's room.
+    let (space, memory) = unsafe {
+        (*new).id = new_id();
+        (*new).flags = 0;
+        (*new).arrivals = 0;
+        let memory = mm.memory();
+        (*new).now = memory;
         // Fork and exec tell it themselves.
-        sent: memory,
-        sent_parts: mm.parts(),
-        peak: memory,
-        peak_ns: now(),
-        last: memory,
-        peak_vm: memory.total_vm,
-        peak_swap: 0,
-        settled_vm: memory.total_vm,
-        settled_stack: mm.stack_vm(),
+        (*new).sent = memory;
+        (*new).sent_parts = mm.parts();
+        (*new).peak = memory;
+        (*new).peak_ns = now();
+        (*new).last = memory;
+        (*new).peak_vm = memory.total_vm;
+        (*new).peak_swap = 0;
+        (*new).settled_vm = memory.total_vm;
+        (*new).settled_stack = mm.stack_vm();
+        (&*new, memory)
     };
     if ADDRESS_SPACES.insert(mm.address(), space, 0).is_err() {
         count_full(1);

@@ -66,6 +66,10 @@ pub(crate) static PROCESSES: HashMap<u32, TrackedProcess> = HashMap::with_max_en
 #[map]
 pub(crate) static ADDRESS_SPACES: HashMap<u64, AddressSpace> = HashMap::with_max_entries(65_536, 0);
 
+/// Room to put an entry of [`ADDRESS_SPACES`] together: with it, a program's stack would be too large.
+#[map]
+pub(crate) static NEW_SPACE: PerCpuArray<AddressSpace> = PerCpuArray::with_max_entries(1, 0);
+
 /// Room to put an exec record together: it is larger than a BPF stack. One for each [`crate::pass::Pass`].
 #[map]
 pub(crate) static SCRATCH: PerCpuArray<Scratch> = PerCpuArray::with_max_entries(3, 0);

@@ -27,7 +27,7 @@ mod tree;
 mod trust;
 
 pub use fold::Model;
-pub use summary::{Peak, Summary, Top};
+pub use summary::{Peak, Share, Summary};
 pub use timeline::{Bucket, Timeline};
 pub use tree::{
     Created, CreatedBy, CreatorFrom, Ending, How, Image, ImageMemory, Process, Totals, Tree, Trust,

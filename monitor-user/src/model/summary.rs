@@ -3,7 +3,10 @@
 //! A recorder keeps it while it records, so its memory is bounded by the processes and address
 //! spaces that are there: an address space is dropped at its end, a process when it is reaped.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
 
 use crate::{
     event::{Event, Exec, Exit, Fork, Memory, Mm, What},
@@ -30,7 +33,7 @@ pub struct Summary {
     rss: u64,
     vms: u64,
     peak_rss: Option<Peak>,
-    /// Whether the top of `peak_rss` is still to be found: the state is as it was then.
+    /// Whether the shares of `peak_rss` are still to be noted: the state is as it was then.
     peak_is_now: bool,
     peak_vms: u64,
     max_spaces: u64,
@@ -56,28 +59,33 @@ pub struct Peak {
     pub time_ns: u64,
     /// Sum of RSS over all address spaces, bytes.
     pub rss: u64,
-    /// Number of address spaces then.
-    pub spaces: u64,
-    /// Who had most.
-    pub top: Option<Top>,
+    /// Every address space then, by number.
+    pub shares: Vec<Share>,
 }
 
-/// The address space that held most.
+impl Peak {
+    /// Who had most: of equals the one with the lowest number, so that the answer depends on the numbers alone.
+    pub fn top(&self) -> Option<&Share> {
+        self.shares.iter().rev().max_by_key(|s| s.memory.rss())
+    }
+}
+
+/// What an address space had of a sum.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Top {
+pub struct Share {
     /// The address space.
     pub mm: Mm,
     /// Process that it belongs to; `None` while it had none.
     pub process: Option<ProcessKey>,
     /// What a person would call the program, as bytes.
-    pub program: Vec<u8>,
-    /// Its RSS, bytes.
-    pub rss: u64,
+    pub program: Arc<[u8]>,
+    /// Its memory.
+    pub memory: Memory,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Live {
-    program: Vec<u8>,
+    program: Arc<[u8]>,
     /// Usually one; two while an exec is under way, or after its event was lost.
     mms: Vec<Mm>,
     ended: bool,
@@ -85,8 +93,7 @@ struct Live {
 
 #[derive(Clone, Debug, Default)]
 struct Space {
-    rss: u64,
-    vms: u64,
+    memory: Memory,
     users: Vec<ProcessKey>,
 }
 
@@ -136,7 +143,7 @@ impl Summary {
     pub fn peak(&self) -> Option<Peak> {
         let mut peak = self.peak_rss.clone()?;
         if self.peak_is_now {
-            peak.top = self.top();
+            peak.shares = self.shares();
         }
         Some(peak)
     }
@@ -232,7 +239,10 @@ impl Summary {
         let program = fork
             .creator
             .and_then(|creator| self.processes.get(&creator))
-            .map_or_else(|| fork.comm.clone(), |creator| creator.program.clone());
+            .map_or_else(
+                || fork.comm.as_slice().into(),
+                |creator| Arc::clone(&creator.program),
+            );
         if let Some(live) = self
             .processes
             .get_mut(&key)
@@ -251,7 +261,7 @@ impl Summary {
             }
             self.runs_in(key, mm);
             if !shared {
-                self.name_top(key, mm);
+                self.name_share(key, mm);
             }
         }
     }
@@ -259,7 +269,7 @@ impl Summary {
     fn exec(&mut self, time_ns: u64, key: ProcessKey, exec: &Exec) {
         self.settle();
         let live = self.process(key);
-        live.program = program::label(&exec.filename, &exec.argv, &exec.comm);
+        live.program = program::label(&exec.filename, &exec.argv, &exec.comm).into();
         for old in std::mem::take(&mut live.mms) {
             if Some(old) != exec.mm {
                 self.leave(key, old);
@@ -268,17 +278,20 @@ impl Summary {
         if let Some(mm) = exec.mm {
             self.set(time_ns, mm, exec.memory);
             self.runs_in(key, mm);
-            self.name_top(key, mm);
+            self.name_share(key, mm);
         }
     }
 
-    /// A new program's address space can have been the largest before its exec was complete.
-    fn name_top(&mut self, key: ProcessKey, mm: Mm) {
-        let program = self.process(key).program.clone();
-        let top = self.peak_rss.as_mut().and_then(|peak| peak.top.as_mut());
-        if let Some(top) = top.filter(|top| top.mm == mm) {
-            top.process = Some(key);
-            top.program = program;
+    /// A new program's address space can have had its share before its exec was complete.
+    fn name_share(&mut self, key: ProcessKey, mm: Mm) {
+        let program = Arc::clone(&self.process(key).program);
+        let Some(peak) = self.peak_rss.as_mut() else {
+            return;
+        };
+        if let Ok(at) = peak.shares.binary_search_by_key(&mm, |share| share.mm) {
+            let share = &mut peak.shares[at];
+            share.process = Some(key);
+            share.program = program;
         }
     }
 
@@ -373,17 +386,19 @@ impl Summary {
         if self.is_closed(mm) {
             return;
         }
-        let (before_rss, before_vms) = self.spaces.get(&mm).map_or((0, 0), |s| (s.rss, s.vms));
-        if now.rss() <= before_rss {
+        let before = self
+            .spaces
+            .get(&mm)
+            .map_or_else(Memory::default, |s| s.memory);
+        if now.rss() <= before.rss() {
             self.settle();
         }
-        let space = self.spaces.entry(mm).or_default();
-        (space.rss, space.vms) = (now.rss(), now.vms);
+        self.spaces.entry(mm).or_default().memory = now;
         self.rss = self
             .rss
-            .saturating_sub(before_rss)
+            .saturating_sub(before.rss())
             .saturating_add(now.rss());
-        self.vms = self.vms.saturating_sub(before_vms).saturating_add(now.vms);
+        self.vms = self.vms.saturating_sub(before.vms).saturating_add(now.vms);
         let spaces = self.spaces.len() as u64;
         self.max_spaces = self.max_spaces.max(spaces);
         self.peak_vms = self.peak_vms.max(self.vms);
@@ -395,8 +410,7 @@ impl Summary {
             self.peak_rss = Some(Peak {
                 time_ns,
                 rss: self.rss,
-                spaces,
-                top: None,
+                shares: Vec::new(),
             });
             self.peak_is_now = true;
         }
@@ -416,8 +430,8 @@ impl Summary {
     fn close(&mut self, mm: Mm) {
         self.settle();
         if let Some(space) = self.spaces.remove(&mm) {
-            self.rss = self.rss.saturating_sub(space.rss);
-            self.vms = self.vms.saturating_sub(space.vms);
+            self.rss = self.rss.saturating_sub(space.memory.rss());
+            self.vms = self.vms.saturating_sub(space.memory.vms);
             for user in space.users {
                 if let Some(live) = self.processes.get_mut(&user) {
                     live.mms.retain(|m| *m != mm);
@@ -430,27 +444,28 @@ impl Summary {
         }
     }
 
-    /// Looks who has most, while the state is still that of the peak. It is done only when the sum
-    /// is about to fall, so growth costs no search.
+    /// Notes who has what, while the state is still that of the peak. It is done only when the sum is about to
+    /// fall, so growth costs nothing.
     fn settle(&mut self) {
         if std::mem::take(&mut self.peak_is_now) {
-            let top = self.top();
+            let shares = self.shares();
             if let Some(peak) = &mut self.peak_rss {
-                peak.top = top;
+                peak.shares = shares;
             }
         }
     }
 
-    fn top(&self) -> Option<Top> {
-        // The first of equals, so that the answer doesn't depend on anything but the numbers.
-        let (mm, space) = self.spaces.iter().rev().max_by_key(|(_, s)| s.rss)?;
-        let process = space.users.first().copied();
-        let live = process.and_then(|key| self.processes.get(&key));
-        Some(Top {
-            mm: *mm,
-            process,
-            program: live.map(|l| l.program.clone()).unwrap_or_default(),
-            rss: space.rss,
-        })
+    fn shares(&self) -> Vec<Share> {
+        let share = |(mm, space): (&Mm, &Space)| {
+            let process = space.users.first().copied();
+            let live = process.and_then(|key| self.processes.get(&key));
+            Share {
+                mm: *mm,
+                process,
+                program: live.map(|l| Arc::clone(&l.program)).unwrap_or_default(),
+                memory: space.memory,
+            }
+        };
+        self.spaces.iter().map(share).collect()
     }
 }

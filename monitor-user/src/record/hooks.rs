@@ -39,7 +39,9 @@ pub const HOOKS: [Hook; 10] = [
     Hook::needed("rss_stat"),
     // Not before 5.11.
     Hook {
-        stand_in: Some("what is mapped is read after the system calls that change it"),
+        stand_in: Some(
+            "what is mapped is read after the system calls that change it, and the growth of stacks at changes of RSS",
+        ),
         ..Hook::needed("mmap_lock_released")
     },
     // Costs every system call of the host something, so only there.

@@ -48,10 +48,11 @@ fn memory(summary: &Summary, recording: &Recording) -> String {
         None => Bytes(peak.rss).to_string(),
     };
     // The name comes last: it is what may be cut.
-    let top = peak.top.as_ref().map(|top| {
+    let top = peak.top().map(|top| {
         let pid = top.process.map(|p| format!("pid {}, ", p.pid));
         let pid = pid.unwrap_or_default();
-        format!(", {} of it in {pid}{}", Bytes(top.rss), name(&top.program))
+        let rss = Bytes(top.memory.rss());
+        format!(", {rss} of it in {pid}{}", name(&top.program))
     });
     format!("memory:    RSS peak {sum}{}", top.unwrap_or_default())
 }

@@ -10,8 +10,8 @@ use serde::Serialize;
 use crate::{
     event::{Exit, Recording},
     model::{
-        CreatedBy, CreatorFrom, Ending, How, Image, ImageMemory, Process, Summary, Tree,
-        clone_flag_names, program,
+        CreatedBy, CreatorFrom, Ending, How, Image, ImageMemory, Peak, Process, Share, Summary,
+        Tree, clone_flag_names, program,
     },
     report::ByteText,
     units::ProcessKey,
@@ -219,8 +219,28 @@ pub struct TreeReport {
     pub peak_rss_sum_ns: Option<u64>,
     /// Who had most then.
     pub peak_rss_sum_top: Option<TopReport>,
+    /// Every address space at that moment, those with most memory first. Sums of rows, so within the
+    /// resolution of each.
+    pub peak_rss_sum_shares: Option<Vec<ShareReport>>,
     /// Highest sum of VMS.
     pub peak_vms_sum_bytes: Option<u64>,
+}
+
+/// What an address space had at the peak.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ShareReport {
+    /// The process; `None` if the address space had none yet.
+    pub process: Option<Id>,
+    /// What a person would call its program then.
+    pub program: ByteText,
+    /// Its anonymous pages.
+    pub anon_bytes: u64,
+    /// Its pages of files.
+    pub file_bytes: u64,
+    /// Its pages of shared memory.
+    pub shmem_bytes: u64,
+    /// What of it was swapped out.
+    pub swap_bytes: u64,
 }
 
 /// Who had most memory at the peak.
@@ -375,7 +395,7 @@ fn facts(recording: &Recording, status: Option<u32>) -> RecordingReport {
 
 fn tree_report(tree: &Tree, recording: &Recording, id: &impl Fn(ProcessKey) -> Id) -> TreeReport {
     let peak = tree.summary.peak();
-    let top = peak.as_ref().and_then(|p| p.top.clone());
+    let top = peak.as_ref().and_then(Peak::top);
     let sum = sum_peak(&tree.summary, recording, tree.totals.max_spaces);
     TreeReport {
         processes: tree.totals.processes,
@@ -388,11 +408,26 @@ fn tree_report(tree: &Tree, recording: &Recording, id: &impl Fn(ProcessKey) -> I
         peak_rss_sum_ns: sum.map(|sum| sum.time_ns),
         peak_rss_sum_top: top.map(|top| TopReport {
             process: top.process.map(id),
-            program: ByteText(top.program),
-            rss_bytes: top.rss,
+            program: ByteText(top.program.to_vec()),
+            rss_bytes: top.memory.rss(),
         }),
+        peak_rss_sum_shares: peak.map(|peak| shares(&peak, id)),
         peak_vms_sum_bytes: tree.summary.peak_vms().max(recording.peak_vms_sum_bytes),
     }
+}
+
+fn shares(peak: &Peak, id: &impl Fn(ProcessKey) -> Id) -> Vec<ShareReport> {
+    let mut shares: Vec<_> = peak.shares.iter().collect();
+    shares.sort_by_key(|share| std::cmp::Reverse(share.memory.rss()));
+    let report = |share: &Share| ShareReport {
+        process: share.process.map(id),
+        program: ByteText(share.program.to_vec()),
+        anon_bytes: share.memory.anon,
+        file_bytes: share.memory.file,
+        shmem_bytes: share.memory.shmem,
+        swap_bytes: share.memory.swap,
+    };
+    shares.into_iter().map(report).collect()
 }
 
 fn process(p: &Process, recording: &Recording, id: &impl Fn(ProcessKey) -> Id) -> ProcessReport {

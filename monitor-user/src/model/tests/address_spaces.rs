@@ -155,7 +155,7 @@ fn a_copy_counts_before_its_process_is_known() {
     assert_clean(&tree);
     let peak = tree.summary.peak().unwrap();
     assert_eq!((peak.rss, peak.time_ns), (200 * MIB, START + MS));
-    assert_eq!(peak.top.unwrap().process, Some(story.key(10)));
+    assert_eq!(peak.top().unwrap().process, Some(story.key(10)));
     assert_eq!(peaks_mib(of(&tree, 11)), [Some(100)]);
 }
 

@@ -39,10 +39,12 @@ fn the_peak_names_who_had_most() {
     // The answer is the same while the peak lasts and when it is over.
     assert_eq!(peak, open);
     assert_eq!((peak.rss, peak.time_ns), (510 * MIB, START + 6 * MS));
-    let top = peak.top.unwrap();
+    let top = peak.top().unwrap();
     assert_eq!(top.process, Some(story.key(11)));
-    assert_eq!(top.program, b"python3 pool.py");
-    assert_eq!(top.rss, 500 * MIB);
+    assert_eq!(&*top.program, b"python3 pool.py");
+    assert_eq!(top.memory.rss(), 500 * MIB);
+    let shares: Vec<_> = peak.shares.iter().map(|s| s.memory.rss()).collect();
+    assert_eq!(shares, [10 * MIB, 500 * MIB]);
     assert_eq!((summary.bad_exits(), summary.deaths_by_signal()), (1, 1));
     assert_eq!(
         (summary.live(), summary.processes(), summary.rss()),
