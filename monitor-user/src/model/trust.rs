@@ -26,11 +26,21 @@ pub(super) struct Gaps {
     pub(super) cut_arguments: u64,
 }
 
+/// Hooks that show values as they are now: what one run doesn't see, the next does.
+const SHOWN_AGAIN: [&str; 2] = ["rss_stat", "mmap_lock_released"];
+
+/// Runs that were skipped and may each have been an event.
+fn skipped_events(recording: &Recording) -> u64 {
+    let misses = recording.recursion_misses.iter();
+    let is_event = |(hook, _): &(&String, &u64)| !SHOWN_AGAIN.contains(&hook.as_str());
+    misses.filter(is_event).map(|(_, n)| n).sum()
+}
+
 /// Puts losses and gaps into words.
 pub(super) fn trust(context: &Context<'_>, gaps: &Gaps, events: u64) -> Trust {
     let recording = context.recording;
     let lost: u64 = context.lost.values().sum();
-    let skipped: u64 = recording.recursion_misses.values().sum();
+    let skipped = skipped_events(recording);
     let refused: u64 = recording.full_maps.values().sum();
     let mut notes = Vec::new();
     if recording.cut_short {
@@ -52,9 +62,14 @@ pub(super) fn trust(context: &Context<'_>, gaps: &Gaps, events: u64) -> Trust {
         ));
     }
     for (program, n) in recording.recursion_misses.iter().filter(|(_, n)| **n > 0) {
+        let runs = if *n == 1 { "run" } else { "runs" };
+        let meaning = if SHOWN_AGAIN.contains(&program.as_str()) {
+            "each may be a change of memory, of any process, that was seen at the next one only"
+        } else {
+            "each may be an event that is missing"
+        };
         notes.push(format!(
-            "The kernel skipped {n} {} of the hook {program}; each may be an event that is missing.",
-            if *n == 1 { "run" } else { "runs" }
+            "The kernel skipped {n} {runs} of the hook {program}; {meaning}."
         ));
     }
     for (map, n) in recording.full_maps.iter().filter(|(_, n)| **n > 0) {

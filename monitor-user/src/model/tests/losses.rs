@@ -291,6 +291,19 @@ fn skipped_runs_and_full_tables_are_told() {
 }
 
 #[test]
+fn a_skipped_run_is_a_gap_unless_the_next_one_shows_the_same() {
+    let skipped = |hook: &str| {
+        let mut story = family();
+        story.recording(|r| {
+            r.recursion_misses.insert(hook.into(), 1);
+        });
+        story.tree().trust.complete
+    };
+    assert!(skipped("rss_stat") && skipped("mmap_lock_released"));
+    assert!(!skipped("sched_process_exit") && !skipped("exit_mmap"));
+}
+
+#[test]
 fn losses_in_the_stream_and_at_the_end_are_the_same_losses() {
     let mut story = family();
     story.loss_row("memory", 4).loss_row("memory", 6);
