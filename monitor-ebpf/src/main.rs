@@ -33,6 +33,8 @@ mod memory;
 #[cfg(target_arch = "bpf")]
 mod name;
 #[cfg(target_arch = "bpf")]
+mod oom;
+#[cfg(target_arch = "bpf")]
 mod pass;
 
 #[cfg(not(target_arch = "bpf"))]

@@ -9,6 +9,7 @@ one wish a line, `#` begins a comment:
     struct NAME PATH...   members of a struct; a path may lead through members (se.sum_exec_runtime);
                           `*` is all members
     typedef NAME          a typedef and what it stands for
+    enum NAME             an enum with all of its values
     tracepoint NAME       typedef btf_trace_NAME, functions __bpf_trace_NAME and __traceiter_NAME
 
 What is kept is kept as the kernel has it: order of types and members, offsets, sizes, bit fields, and the
@@ -239,10 +240,12 @@ def main():
             missing = [] if trimmer.want_tracepoint(name) else [name]
         elif what == "typedef":
             missing = [] if trimmer.want([(TYPEDEF, name)]) else [name]
+        elif what == "enum":
+            missing = [] if trimmer.want([(ENUM, name)]) else [name]
         elif what == "struct":
             missing = [f"{name} {path}" for path in paths if not trimmer.want_struct(name, path)]
         else:
-            sys.exit(f"{keep_path}: neither struct, typedef nor tracepoint: {what}")
+            sys.exit(f"{keep_path}: neither struct, typedef, enum nor tracepoint: {what}")
         for wish in missing:
             print(f"not in this kernel: {what} {wish}", file=sys.stderr)
     with open(out_path, "wb") as file:

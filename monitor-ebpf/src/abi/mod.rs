@@ -6,20 +6,24 @@
 mod config;
 mod header;
 mod memory;
+mod oom;
+mod places;
 mod process;
 mod tracked;
 
 pub use config::{Config, Layout, Offset, absent};
 pub use header::{Header, Kind, Priority, Rescue};
 pub use memory::{Memory, MemoryRecord, MmEndRecord};
+pub use oom::{CGROUP_NAME, OomRecord, OomScope};
+pub use places::{OomPlaces, UsagePlaces};
 pub use process::{
     ARGS_CHUNK, ARGS_CHUNKS, ArgsRecord, COMM_LEN, EXEC_DATA, ExecRecord, ExitRecord, FILENAME_MAX,
-    ForkRecord, ReapedRecord, RenameRecord, ThreadRecord,
+    ForkRecord, ReapedRecord, RenameRecord, ThreadRecord, Usage,
 };
 pub use tracked::TrackedProcess;
 
 /// Raised whenever a layout in this module changes; written into every trace.
-pub const ABI_VERSION: u32 = 1;
+pub const ABI_VERSION: u32 = 2;
 
 /// Asserts size and field offsets of a record at compile time.
 ///

@@ -5,6 +5,7 @@ mod hooks;
 mod launch;
 mod load;
 mod losses;
+mod places;
 mod privileges;
 mod redact;
 mod sorter;
