@@ -123,6 +123,7 @@ fn fork(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
     // SAFETY: map values.
     let (clone_flags, old_mm) = unsafe {
         (*process).mm = mm;
+        (*process).mm_address = child_mm.address();
         (*process).flags |= TrackedProcess::CREATED;
         ((*process).clone_flags, (*creator).mm)
     };

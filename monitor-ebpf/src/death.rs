@@ -139,9 +139,13 @@ fn free(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
         return 0;
     }
     pass.count_rescue(Rescue::FREE);
+    let signals = task.signals();
     emit::<ReapedRecord>(Kind::REAPED, now(), subject, |record| {
         // SAFETY: room that was just reserved.
-        unsafe { (*record).cpu_ns = task.signals().released_cpu_ns() };
+        unsafe {
+            (*record).cpu_ns = signals.released_cpu_ns();
+            (*record).usage = signals.released_usage();
+        }
     });
     filter::forget(pid);
     0

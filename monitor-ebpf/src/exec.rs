@@ -74,6 +74,7 @@ fn exec(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
     let old_mm = unsafe {
         let old = (*process).mm;
         (*process).mm = mm;
+        (*process).mm_address = space.address();
         if (*process).flags & TrackedProcess::PENDING != 0 {
             // The recorder knows its child's pid only; /proc gives starts in ticks.
             (*process).start_ns = task.start_ns();

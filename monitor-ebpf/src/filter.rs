@@ -48,6 +48,7 @@ pub(crate) fn track(task: Task, clone_flags: u64) -> bool {
         start_ns: task.start_ns(),
         clone_flags,
         mm: 0,
+        mm_address: 0,
         flags: 0,
         reserved: 0,
     };

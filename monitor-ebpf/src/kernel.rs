@@ -26,8 +26,8 @@ use crate::{
 
 /// A field of the frozen layout.
 macro_rules! at {
-    ($field:ident) => {
-        frozen(&layout().$field)
+    ($($field:ident).+) => {
+        frozen(&layout().$($field).+)
     };
 }
 
@@ -40,11 +40,15 @@ fn frozen(value: &u32) -> u32 {
 
 /// Loads a `$ty` at the offset that the layout's `$field` names.
 macro_rules! load {
-    ($base:expr, $field:ident as $ty:ty) => {
+    ($base:expr, $($field:ident).+ as $ty:ty) => {
         // SAFETY: the verifier checks the pointer's type and makes the load safe against faults.
-        unsafe { core::ptr::read_volatile($base.add(at!($field) as usize).cast::<$ty>()) }
+        unsafe { core::ptr::read_volatile($base.add(at!($($field).+) as usize).cast::<$ty>()) }
     };
 }
+
+// Behind the macros, which they use.
+pub(crate) mod oom;
+mod usage;
 
 /// Argument `N` of the tracepoint, as the verifier knows it.
 ///
@@ -72,6 +76,7 @@ fn argument<const N: usize>(ctx: &BtfTracePointContext) -> u64 {
 #[inline(always)]
 fn argument_at(ctx: &BtfTracePointContext, n: u32) -> u64 {
     match n {
+        0 => argument::<0>(ctx),
         1 => argument::<1>(ctx),
         2 => argument::<2>(ctx),
         3 => argument::<3>(ctx),

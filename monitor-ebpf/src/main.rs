@@ -39,6 +39,8 @@ mod memory;
 #[cfg(target_arch = "bpf")]
 mod name;
 #[cfg(target_arch = "bpf")]
+mod oom;
+#[cfg(target_arch = "bpf")]
 mod pass;
 #[cfg(target_arch = "bpf")]
 mod preempt;

@@ -2,11 +2,11 @@
 
 use aya_ebpf::{
     macros::map,
-    maps::{Array, HashMap, PerCpuArray, RingBuf},
+    maps::{Array, HashMap, LruHashMap, PerCpuArray, RingBuf},
 };
 use monitor_ebpf::abi::{Config, Kind, Layout, Memory, Parts, Rescue, TrackedProcess, TreeSums};
 
-use crate::exec::Scratch;
+use crate::{exec::Scratch, kernel::oom::Limit};
 
 /// Where things are in this kernel. Written by user space before loading, then frozen.
 #[unsafe(no_mangle)]
@@ -105,6 +105,17 @@ pub(crate) static ARRAY_COPY: Array<[u8; ARRAY_BYTES]> = Array::with_max_entries
 
 /// A `struct bpf_array` up to its first pointer has 312 bytes at most, from 5.10 to 7.2.
 pub(crate) const ARRAY_BYTES: usize = 1024;
+
+/// What a thread has last reclaimed pages for, by thread id: one of [`monitor_ebpf::abi::OomScope`].
+///
+/// The kernel drops the entries that weren't used for longest. A victim of the OOM killer is chosen by
+/// a thread that has just reclaimed; if its entry is gone, what ran out isn't known.
+#[map]
+pub(crate) static RECLAIMS: LruHashMap<u32, u32> = LruHashMap::with_max_entries(8192, 0);
+
+/// The limit that a victim of the OOM killer has run into, while it is looked for.
+#[map]
+pub(crate) static LIMIT: PerCpuArray<Limit> = PerCpuArray::with_max_entries(1, 0);
 
 /// Being torn down: what it gives back now must not look like its last state.
 pub(crate) const ENDING: u64 = 1;

@@ -5,8 +5,8 @@
 use std::path::Path;
 
 use rtrace::event::{
-    Event, Exec, Exit, Fork, Loss, Memory, MmEnd, Reaped, Recording, Snapshot, Subject, Thread,
-    ThreadExit, What,
+    Event, Exec, Exit, Fork, Loss, Memory, MmEnd, Oom, OomScope, Reaped, Recording, Snapshot,
+    Subject, Thread, ThreadExit, Usage, What,
 };
 use rtrace::trace::{TraceWriter, WriterOptions};
 use rtrace::units::ProcessKey;
@@ -92,9 +92,8 @@ fn events() -> Vec<(ProcessKey, What)> {
         parent: Some(ROOT),
         cpu_ns,
     };
-    let reaped = Reaped {
-        cpu_ns: Some(2 * cpu_ns),
-    };
+    events.push((CHILD, What::Oom(killed())));
+    let reaped = used(cpu_ns);
     events.extend([What::MmEnd(end), What::Exit(exit), What::Reaped(reaped)].map(|w| (CHILD, w)));
     let snapshot = Snapshot {
         parent: None,
@@ -103,6 +102,34 @@ fn events() -> Vec<(ProcessKey, What)> {
     let lost = [("memory".to_owned(), 3), ("exec".to_owned(), 1)].into();
     events.extend([What::Snapshot(snapshot), What::Loss(Loss { lost })].map(|w| (ROOT, w)));
     events
+}
+
+fn used(cpu_ns: u64) -> Reaped {
+    Reaped {
+        cpu_ns: Some(2 * cpu_ns),
+        usage: Usage {
+            user_ns: Some(cpu_ns),
+            system_ns: Some(cpu_ns),
+            faults_minor: Some(1234),
+            faults_major: Some(5),
+            switches_voluntary: Some(6),
+            switches_involuntary: Some(0),
+            read_chars: Some(1 << 33),
+            written_chars: Some(7),
+            read_bytes: Some(4096),
+            written_bytes: None,
+        },
+    }
+}
+
+fn killed() -> Oom {
+    Oom {
+        mm: Some(3),
+        memory: Some(memory(40)),
+        scope: Some(OomScope::Cgroup),
+        cgroup: Some("job_42".to_owned()),
+        limit: Some(40 << 20),
+    }
 }
 
 fn main() -> anyhow::Result<()> {

@@ -54,6 +54,8 @@ pub struct Tree {
     pub max_live_processes: Option<u64>,
     /// Most creators between a process and the root.
     pub max_depth: Option<u64>,
+    /// Processes that the OOM killer ended.
+    pub oom_kills: Option<u64>,
 }
 
 /// How far the report can be relied on.
@@ -100,12 +102,61 @@ pub struct Process {
     pub threads_max: Option<u32>,
     /// User plus system time, ns.
     pub cpu_ns: Option<u64>,
+    /// What else all its threads used.
+    #[serde(flatten)]
+    pub usage: Usage,
+    /// The OOM killer chose it.
+    pub oom: Option<Oom>,
     /// How it ended.
     pub exit: Option<Exit>,
     /// Lived on after the root.
     pub survived_root: Option<bool>,
     /// From its end until it was reaped, ns.
     pub zombie_ns: Option<u64>,
+}
+
+/// What all threads of a process used, if it was reaped.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+pub struct Usage {
+    /// Time in user mode, ns.
+    pub user_ns: Option<u64>,
+    /// Time in the kernel, ns.
+    pub system_ns: Option<u64>,
+    /// Page faults without storage.
+    pub faults_minor: Option<u64>,
+    /// Page faults that waited for storage.
+    pub faults_major: Option<u64>,
+    /// Gave up the CPU.
+    pub switches_voluntary: Option<u64>,
+    /// Lost the CPU.
+    pub switches_involuntary: Option<u64>,
+    /// Read by system calls, bytes.
+    pub read_chars: Option<u64>,
+    /// Written by system calls, bytes.
+    pub written_chars: Option<u64>,
+    /// Read from storage.
+    pub read_bytes: Option<u64>,
+    /// Written to storage.
+    pub written_bytes: Option<u64>,
+}
+
+/// A victim of the OOM killer.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Oom {
+    /// `cgroup` or `host`.
+    pub scope: Option<String>,
+    /// Name of the control group.
+    pub cgroup: Option<String>,
+    /// Its limit.
+    pub limit_bytes: Option<u64>,
+    /// RSS.
+    pub rss_bytes: Option<u64>,
+    /// Anonymous pages.
+    pub rss_anon_bytes: Option<u64>,
+    /// Shared memory.
+    pub rss_shmem_bytes: Option<u64>,
+    /// Size of the address space.
+    pub vms_bytes: Option<u64>,
 }
 
 /// How a process ended.
@@ -117,6 +168,8 @@ pub struct Exit {
     pub signal: Option<u32>,
     /// A core was written.
     pub core: Option<bool>,
+    /// The OOM killer did it.
+    pub oom: Option<bool>,
 }
 
 /// One program that a process was.

@@ -50,11 +50,7 @@ const UNKNOWN: &[(&str, &[&str], &str)] = &[
         &["fork_failures", "failed_forks"],
         "failed calls need sys_exit",
     ),
-    (
-        "39",
-        &["exit.sender", "exit.oom", "oom_kills"],
-        "needs signal_generate and oom:mark_victim",
-    ),
+    ("39", &["exit.sender"], "senders need signal_generate"),
     ("43", &["role"], "roles come with the pools"),
     ("44", &["role"], "roles come with the pools"),
     ("46", &["exit.sender"], "senders need signal_generate"),

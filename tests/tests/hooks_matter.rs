@@ -2,7 +2,7 @@
 //!
 //! So `cargo xtask test --without HOOK` fails for each of them.
 
-use std::ffi::OsString;
+use std::{env, ffi::OsString};
 
 use anyhow::ensure;
 use rtrace_tests::{
@@ -15,6 +15,8 @@ use rtrace_tests::{
 /// A hook, what the victim does, and whether the fact is in the report.
 struct Need {
     hook: &'static str,
+    /// Program of `workloads/`.
+    victim: &'static str,
     act: [&'static str; 2],
     fact: &'static str,
     is_known: fn(&Report) -> bool,
@@ -23,6 +25,7 @@ struct Need {
 const NEEDS: &[Need] = &[
     Need {
         hook: "task_newtask",
+        victim: "actor",
         act: ["vfork", "3"],
         fact: "the flags of clone",
         is_known: |report| {
@@ -36,6 +39,7 @@ const NEEDS: &[Need] = &[
     },
     Need {
         hook: "sched_process_fork",
+        victim: "actor",
         act: ["forks", "1"],
         // Its process would still be shown, by its exit, under the parent that it had then.
         fact: "the thread that created the child",
@@ -48,6 +52,7 @@ const NEEDS: &[Need] = &[
     },
     Need {
         hook: "sched_process_exec",
+        victim: "actor",
         act: ["burst", "1"],
         fact: "the program of the child",
         is_known: |report| {
@@ -61,12 +66,14 @@ const NEEDS: &[Need] = &[
     },
     Need {
         hook: "sched_process_exit",
+        victim: "actor",
         act: ["forks", "1"],
         fact: "the exit code of the child",
         is_known: |report| report.others().iter().any(|child| child.code() == Some(7)),
     },
     Need {
         hook: "sched_process_free",
+        victim: "actor",
         act: ["zombie", "0"],
         fact: "how long the child was a zombie",
         is_known: |report| {
@@ -78,6 +85,7 @@ const NEEDS: &[Need] = &[
     },
     Need {
         hook: "task_rename",
+        victim: "actor",
         act: ["names", "0"],
         fact: "the name that the child gave itself",
         is_known: |report| {
@@ -90,6 +98,7 @@ const NEEDS: &[Need] = &[
     },
     Need {
         hook: "rss_stat",
+        victim: "actor",
         act: ["memory", "64"],
         fact: "the peak of memory that was given back before the end",
         is_known: |report| {
@@ -104,6 +113,7 @@ const NEEDS: &[Need] = &[
     },
     Need {
         hook: "exit_mmap",
+        victim: "actor",
         act: ["memory", "64"],
         // Only the end of the address space has the peak that was kept at every event.
         fact: "the child's peak to no more than the counters' own error",
@@ -120,11 +130,45 @@ const NEEDS: &[Need] = &[
                 .any(|child| child.images.iter().any(is_there))
         },
     },
+    Need {
+        hook: "mark_victim",
+        victim: "oom",
+        act: ["private", "32"],
+        fact: "that the child was killed for memory",
+        is_known: |report| report.tree.oom_kills == Some(1),
+    },
+    Need {
+        hook: "mm_vmscan_memcg_reclaim_begin",
+        victim: "oom",
+        act: ["private", "32"],
+        fact: "that a control group ran out",
+        is_known: |report| has_run_out(report, "cgroup"),
+    },
+    Need {
+        hook: HOST_RUNS_OUT,
+        victim: "oom",
+        act: ["host", "0"],
+        fact: "that the whole host ran out",
+        is_known: |report| has_run_out(report, "host"),
+    },
 ];
+
+/// A hook that can be tried out on a machine of its own only.
+const HOST_RUNS_OUT: &str = "mm_vmscan_direct_reclaim_begin";
+
+fn has_run_out(report: &Report, scope: &str) -> bool {
+    let victims = report
+        .processes
+        .iter()
+        .filter_map(|process| process.oom.as_ref());
+    victims
+        .map(|oom| oom.scope.as_deref())
+        .any(|found| found == Some(scope))
+}
 
 fn is_known(need: &Need, recorder: &Recorder) -> anyhow::Result<bool> {
     let command: [OsString; 3] = [
-        victim("actor").into(),
+        victim(need.victim).into(),
         need.act[0].into(),
         need.act[1].into(),
     ];
@@ -136,6 +180,9 @@ fn a_fact_is_missing_without_its_hook() -> anyhow::Result<()> {
     let _alone = harness::alone()?;
     for need in NEEDS {
         let (hook, fact) = (need.hook, need.fact);
+        if hook == HOST_RUNS_OUT && env::var_os("RTRACE_EMULATED").is_none() {
+            continue;
+        }
         ensure!(
             is_known(need, &Recorder::new())?,
             "with all hooks, {fact} should be known"

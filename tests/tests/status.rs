@@ -17,6 +17,7 @@ fn the_commands_own_code_is_passed_on() -> anyhow::Result<()> {
             code: Some(code),
             signal: None,
             core: Some(false),
+            oom: Some(false),
         };
         assert_eq!(recorded.complete_report()?.root()?.exit, Some(exit));
     }
@@ -41,6 +42,7 @@ fn a_deadly_signal_becomes_128_plus_its_number() -> anyhow::Result<()> {
             code: None,
             signal: Some(signal),
             core: Some(false),
+            oom: Some(false),
         };
         assert_eq!(recorded.complete_report()?.root()?.exit, Some(exit));
     }

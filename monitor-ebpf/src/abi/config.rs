@@ -2,6 +2,8 @@
 
 use zerocopy::{Immutable, IntoBytes};
 
+use super::{OomPlaces, UsagePlaces};
+
 /// A place in a kernel struct in bytes, or the number of an argument. [`absent`] ones are `u32::MAX`.
 pub type Offset = u32;
 
@@ -80,6 +82,10 @@ pub struct Layout {
     pub arg_exit_group_dead: Offset,
     /// Argument `count` of `rss_stat`; absent since 6.2.
     pub arg_rss_count: Offset,
+    /// What a process has used.
+    pub usage: UsagePlaces,
+    /// The OOM killer's victims and their limits.
+    pub oom: OomPlaces,
 }
 
 impl Layout {
@@ -118,6 +124,8 @@ impl Layout {
         arg_newtask_flags: u32::MAX,
         arg_exit_group_dead: u32::MAX,
         arg_rss_count: u32::MAX,
+        usage: UsagePlaces::ABSENT,
+        oom: OomPlaces::ABSENT,
     };
 }
 
@@ -158,6 +166,6 @@ pub struct Config {
 }
 
 const _: () = {
-    assert!(core::mem::size_of::<Layout>() == 33 * 4);
+    assert!(core::mem::size_of::<Layout>() == (33 + 12 + 16) * 4);
     assert!(core::mem::size_of::<Config>() == 112);
 };

@@ -31,6 +31,8 @@ impl Kind {
     pub const MEMORY: u16 = 8;
     /// [`super::MmEndRecord`]: an address space was torn down.
     pub const MM_END: u16 = 9;
+    /// [`super::OomRecord`]: the OOM killer chose a process.
+    pub const OOM: u16 = 10;
     /// Which records are dropped first when the buffer fills.
     ///
     /// A memory record is replaced by the next one. Without a fork, an exec or an exit the tree is
@@ -44,7 +46,7 @@ impl Kind {
     }
 
     /// Number of kinds.
-    pub const COUNT: u16 = 10;
+    pub const COUNT: u16 = 11;
 
     /// Stable names, in the order of the numbers; the trace's metadata uses them.
     pub const NAMES: [&'static str; Self::COUNT as usize] = [
@@ -58,6 +60,7 @@ impl Kind {
         "rename",
         "memory",
         "mm_end",
+        "oom",
     ];
 }
 

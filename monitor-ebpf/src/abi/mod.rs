@@ -7,6 +7,8 @@ mod calls;
 mod config;
 mod header;
 mod memory;
+mod oom;
+mod places;
 mod process;
 mod tracked;
 
@@ -14,9 +16,11 @@ pub use calls::{KERNEL_CALL, NOTHING, PREEMPT_DISABLE, PREEMPT_ENABLE};
 pub use config::{Config, Layout, Offset, absent};
 pub use header::{Header, Kind, Priority, Rescue};
 pub use memory::{Memory, MemoryRecord, MmEndRecord, Parts, Resolution, TreeSums};
+pub use oom::{CGROUP_NAME, OomRecord, OomScope};
+pub use places::{OomPlaces, UsagePlaces};
 pub use process::{
     ARGS_CHUNK, ARGS_CHUNKS, ArgsRecord, COMM_LEN, EXEC_DATA, ExecRecord, ExitRecord, FILENAME_MAX,
-    ForkRecord, ReapedRecord, RenameRecord, ThreadRecord,
+    ForkRecord, ReapedRecord, RenameRecord, ThreadRecord, Usage,
 };
 pub use tracked::TrackedProcess;
 

@@ -157,9 +157,51 @@ pub struct ReapedRecord {
     pub header: Header,
     /// CPU time of all threads, final (`signal->sum_sched_runtime`), ns; `u64::MAX`: not known.
     pub cpu_ns: u64,
+    /// What else all threads used.
+    pub usage: Usage,
 }
 
-assert_layout!(ReapedRecord, 40, { header: 0, cpu_ns: 32 });
+assert_layout!(ReapedRecord, 136, { header: 0, cpu_ns: 32, usage: 40 });
+
+/// What all threads of a process have used, from its first to its last moment: exec changes nothing in it.
+///
+/// The kernel adds a thread's numbers to those of its process when it releases the thread
+/// (`__exit_signal` in `kernel/exit.c`, 5.10 to 7.2), the leader's too. `u64::MAX`: not known.
+#[repr(C)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable,
+)]
+pub struct Usage {
+    /// Time in user mode as ticks sampled it, ns: only its share of both counts.
+    pub utime: u64,
+    /// Time in the kernel as ticks sampled it, ns.
+    pub stime: u64,
+    /// Time in user mode as the kernel last told it, ns: it never tells less afterwards.
+    pub prev_utime: u64,
+    /// Time in the kernel as the kernel last told it, ns.
+    pub prev_stime: u64,
+    /// Page faults without reading from storage.
+    pub min_flt: u64,
+    /// Page faults that had to wait for storage.
+    pub maj_flt: u64,
+    /// Times that a thread gave up the CPU to wait.
+    pub nvcsw: u64,
+    /// Times that the CPU was taken from a thread.
+    pub nivcsw: u64,
+    /// Bytes that system calls read.
+    pub rchar: u64,
+    /// Bytes that system calls wrote.
+    pub wchar: u64,
+    /// Bytes read from storage.
+    pub read_bytes: u64,
+    /// Bytes written to storage, or to be written.
+    pub write_bytes: u64,
+}
+
+assert_layout!(Usage, 96, {
+    utime: 0, stime: 8, prev_utime: 16, prev_stime: 24, min_flt: 32, maj_flt: 40, nvcsw: 48, nivcsw: 56,
+    rchar: 64, wchar: 72, read_bytes: 80, write_bytes: 88,
+});
 
 /// A thread changed its name. [`super::Kind::RENAME`].
 #[repr(C)]

@@ -16,6 +16,8 @@ pub struct TrackedProcess {
     pub clone_flags: u64,
     /// Number of its address space; 0: not known yet.
     pub mm: u64,
+    /// Where that is in the kernel, to look it up by: 5.10 names only the pid of a victim of the OOM killer.
+    pub mm_address: u64,
     /// [`TrackedProcess::PENDING`], [`TrackedProcess::DEAD`], [`TrackedProcess::CREATED`].
     pub flags: u32,
     /// Zero.
@@ -31,4 +33,6 @@ impl TrackedProcess {
     pub const CREATED: u32 = 4;
 }
 
-assert_layout!(TrackedProcess, 32, { start_ns: 0, clone_flags: 8, mm: 16, flags: 24, reserved: 28 });
+assert_layout!(TrackedProcess, 40, {
+    start_ns: 0, clone_flags: 8, mm: 16, mm_address: 24, flags: 32, reserved: 36,
+});

@@ -4,6 +4,7 @@
 
 mod exec;
 mod records;
+mod usage;
 
 use std::collections::HashMap;
 

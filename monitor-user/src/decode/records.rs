@@ -2,13 +2,16 @@
 
 use monitor_ebpf::abi::{
     ExitRecord, ForkRecord, Header, Kind, Memory as KernelMemory, MemoryRecord, MmEndRecord,
-    Parts as KernelParts, ReapedRecord, RenameRecord, ThreadRecord,
+    OomRecord, OomScope as AbiScope, Parts as KernelParts, ReapedRecord, RenameRecord,
+    ThreadRecord,
 };
 use zerocopy::FromBytes;
 
+use super::usage;
 use crate::{
     event::{
-        Event, Exit, Fork, Memory, Mm, MmEnd, Parts, Reaped, Subject, Thread, ThreadExit, What,
+        Event, Exit, Fork, Memory, Mm, MmEnd, Oom, OomScope, Parts, Reaped, Subject, Thread,
+        ThreadExit, What,
     },
     units::ProcessKey,
 };
@@ -34,9 +37,11 @@ pub(super) fn decode(header: &Header, bytes: &[u8], page_size: u64) -> Option<Ev
             })
         }
         Kind::REAPED => {
-            let cpu_ns = read::<ReapedRecord>(bytes)?.cpu_ns;
+            let record = read::<ReapedRecord>(bytes)?;
+            let cpu_ns = usage::known(record.cpu_ns);
             What::Reaped(Reaped {
-                cpu_ns: (cpu_ns != u64::MAX).then_some(cpu_ns),
+                cpu_ns,
+                usage: usage::usage(&record.usage, cpu_ns),
             })
         }
         Kind::RENAME => What::Rename(text(&read::<RenameRecord>(bytes)?.comm)),
@@ -49,6 +54,7 @@ pub(super) fn decode(header: &Header, bytes: &[u8], page_size: u64) -> Option<Ev
             }
         }
         Kind::MM_END => What::MmEnd(mm_end(&read::<MmEndRecord>(bytes)?, page_size)),
+        Kind::OOM => What::Oom(oom(&read::<OomRecord>(bytes)?, page_size)),
         _ => return None,
     };
     Some(event(header, what))
@@ -85,6 +91,26 @@ fn mm_end(record: &MmEndRecord, page_size: u64) -> MmEnd {
         last: memory(&record.last, page_size),
         peak_vms: record.peak_vm.saturating_mul(page_size),
         peak_swap: record.peak_swap.saturating_mul(page_size),
+    }
+}
+
+fn oom(record: &OomRecord, page_size: u64) -> Oom {
+    let scope = match record.scope {
+        AbiScope::CGROUP => Some(OomScope::Cgroup),
+        AbiScope::HOST => Some(OomScope::Host),
+        _ => None,
+    };
+    // The nearest limit isn't to blame for anything else.
+    let limit = usage::known(record.limit).filter(|_| scope == Some(OomScope::Cgroup));
+    let name = text(&record.cgroup);
+    Oom {
+        mm: address_space(record.mm),
+        memory: (record.has_memory == 1).then(|| memory(&record.memory, page_size)),
+        scope,
+        cgroup: limit
+            .filter(|_| !name.is_empty())
+            .map(|_| String::from_utf8_lossy(&name).into_owned()),
+        limit: limit.map(|pages| pages.saturating_mul(page_size)),
     }
 }
 

@@ -1,12 +1,13 @@
 //! Records as the kernel side lays them out.
 
 use monitor_ebpf::abi::{
-    ArgsRecord, ExecRecord, ExitRecord, ForkRecord, Header, Kind, Memory, MemoryRecord, Parts,
+    ArgsRecord, CGROUP_NAME, ExecRecord, ExitRecord, ForkRecord, Header, Kind, Memory,
+    MemoryRecord, OomRecord, OomScope, Parts,
 };
 use zerocopy::IntoBytes;
 
 use super::*;
-use crate::event::{Exec, What};
+use crate::event::{self, Exec, What};
 
 const PAGE: u64 = 4096;
 
@@ -259,4 +260,52 @@ fn nothing_that_a_buffer_may_hold_makes_it_panic() {
         ..header(0, 1, 1)
     };
     assert_eq!(decode_all(&[unknown.as_bytes().to_vec()]), (vec![], 1));
+}
+
+#[test]
+fn a_victim_has_a_limit_only_if_that_ran_out() {
+    let mut record = OomRecord {
+        header: header(Kind::OOM, 5, 1),
+        mm: 7,
+        memory: Memory {
+            rss: [1, 2, 3, -4],
+            total_vm: 5,
+        },
+        limit: 10,
+        scope: OomScope::CGROUP,
+        has_memory: 1,
+        cgroup: [0; CGROUP_NAME],
+    };
+    record.cgroup[..3].copy_from_slice(b"a\xffb");
+    let decoded = |record: &OomRecord| {
+        let (events, malformed) = decode_all(&[record.as_bytes().to_vec()]);
+        assert_eq!((events.len(), malformed), (1, 0));
+        match &events[0].what {
+            What::Oom(oom) => oom.clone(),
+            other => panic!("{other:?}"),
+        }
+    };
+    let oom = decoded(&record);
+    let memory = oom.memory.unwrap();
+    assert_eq!((oom.mm, memory.anon, memory.shmem), (Some(7), 2 * PAGE, 0));
+    assert_eq!((memory.swap, memory.vms), (3 * PAGE, 5 * PAGE));
+    assert_eq!(oom.scope, Some(event::OomScope::Cgroup));
+    assert_eq!(oom.cgroup.as_deref(), Some("a\u{fffd}b"));
+    assert_eq!(oom.limit, Some(10 * PAGE));
+    for (scope, expected) in [
+        (OomScope::HOST, Some(event::OomScope::Host)),
+        (OomScope::UNKNOWN, None),
+        (77, None),
+    ] {
+        record.scope = scope;
+        let oom = decoded(&record);
+        assert_eq!((oom.scope, oom.cgroup, oom.limit), (expected, None, None));
+    }
+    (record.scope, record.limit) = (OomScope::CGROUP, u64::MAX);
+    (record.mm, record.has_memory) = (0, 0);
+    let oom = decoded(&record);
+    assert_eq!(
+        (oom.mm, oom.memory, oom.cgroup, oom.limit),
+        (None, None, None, None)
+    );
 }

@@ -4,11 +4,13 @@
 //! recorder's pid namespace. `None` always means "not known", never zero.
 
 mod memory;
+mod oom;
 mod process;
 mod recording;
 
 pub use memory::{Memory, MmEnd, Parts};
-pub use process::{Exec, Exit, Fork, Loss, Reaped, Snapshot, Thread, ThreadExit};
+pub use oom::{Oom, OomScope};
+pub use process::{Exec, Exit, Fork, Loss, Reaped, Snapshot, Thread, ThreadExit, Usage};
 pub use recording::Recording;
 
 use crate::units::ProcessKey;
@@ -71,4 +73,6 @@ pub enum What {
     Snapshot(Snapshot),
     /// Events were lost since the last event of this kind.
     Loss(Loss),
+    /// The OOM killer chose the subject, a process, and has sent it SIGKILL.
+    Oom(Oom),
 }

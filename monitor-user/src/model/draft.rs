@@ -1,7 +1,7 @@
 //! A process while the fold runs: what events said, in no particular order.
 
 use crate::{
-    event::{Event, Exec, Exit, Fork, Mm, Snapshot},
+    event::{Event, Exec, Exit, Fork, Mm, Oom, Reaped, Snapshot},
     model::{
         memory::Track,
         tree::{How, Image},
@@ -34,8 +34,10 @@ pub(super) struct Draft {
     pub(super) thread_cpu_ns: u64,
     /// Rows of last threads: time, thread, row. More than one if two ended at once (before 6.16).
     pub(super) exits: Vec<(u64, u32, Exit)>,
-    /// Reaping: time and final CPU time.
-    pub(super) reaped: Option<(u64, Option<u64>)>,
+    /// Reaping, with its time.
+    pub(super) reaped: Option<(u64, Reaped)>,
+    /// The OOM killer chose it: time and row. Never more than once.
+    pub(super) oom: Option<(u64, Oom)>,
     /// Look at the end of the recording, with its time.
     pub(super) snapshot: Option<(u64, Snapshot)>,
 }
@@ -67,6 +69,7 @@ impl Draft {
             thread_cpu_ns: 0,
             exits: Vec::new(),
             reaped: None,
+            oom: None,
             snapshot: None,
         }
     }

@@ -111,7 +111,8 @@ impl State {
                     draft.name(time_ns, comm);
                 }
             }
-            What::Reaped(reaped) => draft.reaped = Some((time_ns, reaped.cpu_ns)),
+            What::Reaped(reaped) => draft.reaped = Some((time_ns, *reaped)),
+            What::Oom(oom) => draft.oom = Some((time_ns, oom.clone())),
             What::Snapshot(snapshot) => draft.snapshot = Some((time_ns, *snapshot)),
             What::Memory { .. } | What::MmEnd(_) | What::Loss(_) => {}
         }

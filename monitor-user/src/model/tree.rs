@@ -1,7 +1,7 @@
 //! What the fold gives: processes, images, totals.
 
 use crate::{
-    event::{Memory, Mm},
+    event::{Memory, Mm, Oom, Usage},
     model::{Summary, Timeline},
     units::ProcessKey,
 };
@@ -90,6 +90,13 @@ pub struct Process {
     pub threads_max: Option<u32>,
     /// CPU time of all threads, ns. Without a reaping: each thread up to one tick less.
     pub cpu_ns: Option<u64>,
+    /// What else all threads used. Known of a process that was reaped, and of no other: only then has
+    /// the kernel added up all threads.
+    pub usage: Usage,
+    /// The OOM killer chose it: when, ns since boot, and how things stood.
+    pub oom: Option<(u64, Oom)>,
+    /// Whether that ended it; `None` if it isn't known that it ended, or how.
+    pub killed_for_memory: Option<bool>,
     /// Whether it ended, and when.
     pub ending: Ending,
     /// Status as `wait` gives it; `None` if it didn't end, or its end was lost.
@@ -251,6 +258,8 @@ pub struct ImageMemory {
 /// Figures of a tree as a whole. Those of memory and of live processes are in [`Summary`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
+    /// Processes that the OOM killer ended. `None` if that isn't known of each.
+    pub oom_kills: Option<u64>,
     /// All processes there ever were.
     pub processes: u64,
     /// Threads besides the first of each process; `None` if such events were lost.

@@ -46,8 +46,9 @@ const DRAIN_EVERY: Duration = Duration::from_millis(50);
 const TICK_EVERY: Duration = Duration::from_millis(400);
 /// How long descendants that outlive the command are waited for: helpers leave within 80 ms.
 const LINGER: Duration = Duration::from_millis(300);
-/// How long the kernel may take to free the last process (an RCU grace period).
-const SETTLE: Duration = Duration::from_millis(60);
+/// How long the kernel may take to free the last process: an RCU grace period, of 10 to 50 ms or, on a
+/// busy host, more than 100. What a process has used is known only then.
+const SETTLE: Duration = Duration::from_millis(300);
 /// Batches on their way to the sinks; more than that, and the ring buffer has to hold them.
 const BATCHES: usize = 16;
 /// How long the pieces of an argument list are waited for, ns: less than events are held, so that

@@ -2,6 +2,7 @@
 
 use monitor_ebpf::abi::Layout;
 
+use super::places;
 use crate::host::btf::Btf;
 
 /// A tracepoint that the kernel side attaches to. Its program has the same name.
@@ -26,7 +27,7 @@ impl Hook {
 }
 
 /// All hooks, in the order in which they are attached.
-pub const HOOKS: [Hook; 10] = [
+pub const HOOKS: [Hook; 13] = [
     Hook::needed("sched_process_free"),
     Hook::needed("sched_process_exit"),
     // Not before 6.1: there the counters tell the end of an address space (`Config::ends_by_counters`).
@@ -49,6 +50,19 @@ pub const HOOKS: [Hook; 10] = [
         instead_of: Some("mmap_lock_released"),
         ..Hook::needed("sys_exit")
     },
+    Hook {
+        stand_in: Some(NO_SCOPE),
+        ..Hook::needed("mm_vmscan_direct_reclaim_begin")
+    },
+    // Not without control groups for memory.
+    Hook {
+        stand_in: Some(NO_SCOPE),
+        ..Hook::needed("mm_vmscan_memcg_reclaim_begin")
+    },
+    Hook {
+        stand_in: Some("whether a killed process was killed for memory is not known"),
+        ..Hook::needed("mark_victim")
+    },
     Hook::needed("task_rename"),
     Hook::needed("sched_process_exec"),
     Hook::needed("sched_process_fork"),
@@ -63,6 +77,9 @@ pub(super) fn wanted(btf: &Btf) -> impl Iterator<Item = Hook> + '_ {
     };
     HOOKS.into_iter().filter(is_wanted)
 }
+
+const NO_SCOPE: &str =
+    "what ran out when a process was killed for memory, a control group or the host, is not known";
 
 /// Finds members and arguments by name.
 ///
@@ -122,6 +139,8 @@ pub(super) fn layout(btf: &Btf) -> Result<Layout, String> {
         arg_newtask_flags: newtask_flags,
         arg_exit_group_dead: argument("sched_process_exit", "group_dead"),
         arg_rss_count: argument("rss_stat", "count"),
+        usage: places::usage(btf),
+        oom: places::oom(btf),
     })
 }
 
@@ -243,6 +262,8 @@ pub(super) struct RssBound {
 mod tests {
     //! Expected offsets were computed from `bpftool btf dump` of the untrimmed BTF.
 
+    use monitor_ebpf::abi::{OomPlaces, UsagePlaces};
+
     use super::*;
     use crate::host::btf::fixtures::{KERNELS, kernel};
 
@@ -283,7 +304,45 @@ mod tests {
         arg_newtask_flags: 1,
         arg_exit_group_dead: ABSENT,
         arg_rss_count: 2,
+        usage: usage_from(424),
+        oom: OomPlaces {
+            arg_task: ABSENT,
+            arg_pid: 0,
+            mm_owner: 912,
+            task_cgroups: 3328,
+            // The fifth of its pointers: `memory_cgrp_id` is 4 in all five kernels.
+            css_set_memory: 4 * 8,
+            css_cgroup: 0,
+            memcg_css: 0,
+            memcg_memory: 208,
+            memcg_memsw: 320,
+            counter_usage: 0,
+            counter_max: 32,
+            counter_parent: 40,
+            cgroup_root: 480,
+            hierarchy_id: 12,
+            cgroup_kn: 248,
+            kernfs_name: 16,
+        },
     };
+
+    /// The members stand in the same order, without a gap that differs, in all five kernels.
+    const fn usage_from(utime: u32) -> UsagePlaces {
+        UsagePlaces {
+            utime,
+            stime: utime + 8,
+            prev_utime: utime + 48,
+            prev_stime: utime + 56,
+            nvcsw: utime + 72,
+            nivcsw: utime + 80,
+            min_flt: utime + 104,
+            maj_flt: utime + 112,
+            rchar: utime + 184,
+            wchar: utime + 192,
+            read_bytes: utime + 216,
+            write_bytes: utime + 224,
+        }
+    }
 
     const V6_1: Layout = Layout {
         task_pid: 2416,
@@ -307,6 +366,19 @@ mod tests {
         mm_users: 84,
         mm_arg_start: 304,
         mm_arg_end: 312,
+        usage: usage_from(440),
+        oom: OomPlaces {
+            arg_task: 0,
+            arg_pid: ABSENT,
+            mm_owner: 920,
+            task_cgroups: 3600,
+            memcg_memory: 256,
+            memcg_memsw: 448,
+            counter_max: 152,
+            counter_parent: 160,
+            cgroup_root: 656,
+            ..V5_10.oom
+        },
         ..V5_10
     };
 
@@ -336,6 +408,17 @@ mod tests {
         mm_arg_start: 376,
         mm_arg_end: 384,
         arg_rss_count: ABSENT,
+        usage: usage_from(432),
+        oom: OomPlaces {
+            mm_owner: 1152,
+            task_cgroups: 3584,
+            memcg_memsw: 512,
+            counter_max: 224,
+            counter_parent: 232,
+            cgroup_root: 720,
+            cgroup_kn: 256,
+            ..V6_1.oom
+        },
         ..V6_1
     };
 
@@ -363,6 +446,15 @@ mod tests {
         mm_arg_start: 488,
         mm_arg_end: 496,
         arg_exit_group_dead: 1,
+        oom: OomPlaces {
+            mm_owner: 1304,
+            task_cgroups: 2376,
+            memcg_memsw: 448,
+            counter_max: 160,
+            counter_parent: 168,
+            cgroup_root: 696,
+            ..V6_12.oom
+        },
         ..V6_12
     };
 
@@ -390,6 +482,14 @@ mod tests {
         mm_arg_start: 728,
         mm_arg_end: 736,
         bprm_filename: 112,
+        usage: usage_from(456),
+        oom: OomPlaces {
+            mm_owner: 1528,
+            task_cgroups: 4000,
+            cgroup_root: 808,
+            cgroup_kn: 296,
+            ..V6_18.oom
+        },
         ..V6_18
     };
 

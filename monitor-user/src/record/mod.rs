@@ -7,6 +7,7 @@ mod launch;
 mod load;
 mod losses;
 mod object;
+mod places;
 mod privileges;
 mod redact;
 mod sorter;

@@ -17,7 +17,7 @@ mod words;
 pub use bytes::ByteText;
 pub use closing::closing_lines;
 pub use value::{
-    ExitReport, Id, ImageReport, ProcessReport, RecordingReport, Report, TopReport, TreeReport,
-    TrustReport,
+    ExitReport, Id, ImageReport, OomReport, ProcessReport, RecordingReport, Report, TopReport,
+    TreeReport, TrustReport,
 };
 pub(crate) use words::shell_word;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::{
-    event::{Exit, Recording},
+    event::{Exit, Oom, OomScope, Recording},
     model::{
         CreatedBy, CreatorFrom, Ending, How, Image, ImageMemory, Peak, Process, Share, Summary,
         Tree, clone_flag_names, program,
@@ -108,6 +108,8 @@ pub struct ExitReport {
     pub signal: Option<u32>,
     /// Whether a core was written.
     pub core: bool,
+    /// Whether the OOM killer did it; `None` if that isn't known.
+    pub oom: Option<bool>,
 }
 
 /// A process.
@@ -147,6 +149,30 @@ pub struct ProcessReport {
     pub threads_max: Option<u32>,
     /// User plus system time of all threads.
     pub cpu_ns: Option<u64>,
+    /// In user mode, as the kernel's ticks share it out; this and what follows is known of a process
+    /// that was reaped, and of no other.
+    pub user_ns: Option<u64>,
+    /// In the kernel; with `user_ns` it is `cpu_ns`.
+    pub system_ns: Option<u64>,
+    /// Page faults that needed nothing from storage.
+    pub faults_minor: Option<u64>,
+    /// Page faults that had to wait for storage.
+    pub faults_major: Option<u64>,
+    /// Times that a thread gave up the CPU to wait.
+    pub switches_voluntary: Option<u64>,
+    /// Times that the CPU was taken from a thread.
+    pub switches_involuntary: Option<u64>,
+    /// Bytes that system calls read.
+    pub read_chars: Option<u64>,
+    /// Bytes that system calls wrote.
+    pub written_chars: Option<u64>,
+    /// Bytes read from storage.
+    pub read_bytes: Option<u64>,
+    /// Bytes to be written to storage.
+    pub written_bytes: Option<u64>,
+    /// The OOM killer chose it; only there if it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub oom: Option<OomReport>,
     /// How it ended.
     pub exit: Option<ExitReport>,
     /// Made before the root ended and alive more than 250 ms after.
@@ -155,6 +181,31 @@ pub struct ProcessReport {
     pub zombie_ns: Option<u64>,
     /// Ended and not reaped when the recording ended.
     pub zombie_at_end: Option<bool>,
+}
+
+/// A victim of the OOM killer, at the moment at which it was chosen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct OomReport {
+    /// That moment.
+    pub ns: u64,
+    /// `cgroup`: a control group had reached its limit; `host`: the host had no memory left.
+    pub scope: Option<&'static str>,
+    /// Name of that control group: the last part of its folder's path.
+    pub cgroup: Option<String>,
+    /// Its limit.
+    pub limit_bytes: Option<u64>,
+    /// Its RSS; `None`, as all that follows, if it isn't known.
+    pub rss_bytes: Option<u64>,
+    /// Anonymous pages.
+    pub rss_anon_bytes: Option<u64>,
+    /// Pages of files.
+    pub rss_file_bytes: Option<u64>,
+    /// Pages of shared memory.
+    pub rss_shmem_bytes: Option<u64>,
+    /// Swapped out.
+    pub swap_bytes: Option<u64>,
+    /// Size of the address space.
+    pub vms_bytes: Option<u64>,
 }
 
 /// A program that a process was.
@@ -211,6 +262,8 @@ pub struct TreeReport {
     pub max_depth: u64,
     /// Processes that survived the root.
     pub survivors: Option<u64>,
+    /// Processes that the OOM killer ended; `None` if that isn't known of each.
+    pub oom_kills: Option<u64>,
     /// Highest sum of RSS over all address spaces, each once.
     pub peak_rss_sum_bytes: Option<u64>,
     /// The true highest sum differs from that by this at most.
@@ -278,6 +331,7 @@ impl ExitReport {
             code: exit.code(),
             signal: exit.signal(),
             core: exit.core(),
+            oom: None,
         }
     }
 }
@@ -294,7 +348,15 @@ impl Report {
         let root_status = root.and_then(|at| tree.processes[at].status);
         let status = recording.exit_status.or(root_status);
         Self {
-            recording: facts(recording, status),
+            recording: facts(
+                recording,
+                status.map(|status| {
+                    exit(
+                        status,
+                        root.and_then(|at| tree.processes[at].killed_for_memory),
+                    )
+                }),
+            ),
             root: tree.root.map(id),
             processes: tree.processes.iter().map(process).collect(),
             tree: tree_report(tree, recording, &id),
@@ -363,7 +425,7 @@ pub(super) fn sum_peak(summary: &Summary, recording: &Recording, spaces: u64) ->
     })
 }
 
-fn facts(recording: &Recording, status: Option<u32>) -> RecordingReport {
+fn facts(recording: &Recording, exit: Option<ExitReport>) -> RecordingReport {
     RecordingReport {
         rtrace_version: recording.rtrace_version.clone(),
         command: recording.command.clone(),
@@ -376,7 +438,7 @@ fn facts(recording: &Recording, status: Option<u32>) -> RecordingReport {
         wall_offset_ns: recording.wall_offset_ns,
         start_ns: recording.start_ns,
         end_ns: recording.end_ns,
-        exit: status.map(ExitReport::from_status),
+        exit,
         resolution_bytes: recording.resolution_bytes,
         resolution_share: recording.resolution_share,
         rss_bound_bytes: recording.rss_bound_bytes,
@@ -403,6 +465,7 @@ fn tree_report(tree: &Tree, recording: &Recording, id: &impl Fn(ProcessKey) -> I
         max_live_processes: tree.summary.max_live(),
         max_depth: tree.totals.max_depth,
         survivors: tree.totals.survivors,
+        oom_kills: tree.totals.oom_kills,
         peak_rss_sum_bytes: sum.map(|sum| sum.rss),
         peak_rss_sum_bound_bytes: sum.map(|sum| sum.bound),
         peak_rss_sum_ns: sum.map(|sum| sum.time_ns),
@@ -465,10 +528,44 @@ fn process(p: &Process, recording: &Recording, id: &impl Fn(ProcessKey) -> Id) -
         threads_created: p.threads_created,
         threads_max: p.threads_max,
         cpu_ns: p.cpu_ns,
-        exit: p.status.map(ExitReport::from_status),
+        user_ns: p.usage.user_ns,
+        system_ns: p.usage.system_ns,
+        faults_minor: p.usage.faults_minor,
+        faults_major: p.usage.faults_major,
+        switches_voluntary: p.usage.switches_voluntary,
+        switches_involuntary: p.usage.switches_involuntary,
+        read_chars: p.usage.read_chars,
+        written_chars: p.usage.written_chars,
+        read_bytes: p.usage.read_bytes,
+        written_bytes: p.usage.written_bytes,
+        oom: p.oom.as_ref().map(|(ns, oom)| victim(*ns, oom)),
+        exit: p.status.map(|status| exit(status, p.killed_for_memory)),
         survived_root: p.survived_root,
         zombie_ns: p.zombie_ns,
         zombie_at_end: p.zombie_at_end,
+    }
+}
+
+fn exit(status: u32, oom: Option<bool>) -> ExitReport {
+    ExitReport {
+        oom,
+        ..ExitReport::from_status(status)
+    }
+}
+
+fn victim(ns: u64, oom: &Oom) -> OomReport {
+    let memory = oom.memory;
+    OomReport {
+        ns,
+        scope: oom.scope.map(OomScope::name),
+        cgroup: oom.cgroup.clone(),
+        limit_bytes: oom.limit,
+        rss_bytes: memory.map(|m| m.rss()),
+        rss_anon_bytes: memory.map(|m| m.anon),
+        rss_file_bytes: memory.map(|m| m.file),
+        rss_shmem_bytes: memory.map(|m| m.shmem),
+        swap_bytes: memory.map(|m| m.swap),
+        vms_bytes: memory.map(|m| m.vms),
     }
 }
 

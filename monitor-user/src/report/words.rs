@@ -51,6 +51,9 @@ pub(super) fn signal_name(signal: u32) -> String {
 /// An end as a part of a sentence: "ended with exit code 3".
 pub(super) fn ended(exit: ExitReport) -> String {
     let with_core = if exit.core { ", core written" } else { "" };
+    if exit.oom == Some(true) {
+        return format!("was killed by the OOM killer{with_core}");
+    }
     match (exit.signal, exit.code) {
         (Some(signal), _) if signal_name(signal).starts_with("SIG") => {
             format!(

@@ -186,6 +186,7 @@ impl<'a> Row<'a> {
             }),
             Kind::Reaped => What::Reaped(event::Reaped {
                 cpu_ns: self.u64(Col::CpuNs),
+                usage: self.usage(),
             }),
             Kind::Memory => What::Memory {
                 mm: self.u64(Col::Mm)?,
@@ -198,6 +199,15 @@ impl<'a> Row<'a> {
                 zombie: self.flag(Col::Zombie)?,
             }),
             Kind::Loss => What::Loss(self.loss()?),
+            Kind::Oom => What::Oom(event::Oom {
+                mm: self.u64(Col::Mm),
+                memory: self.memory(),
+                scope: self
+                    .word(Col::OomScope)
+                    .and_then(event::OomScope::from_name),
+                cgroup: self.word(Col::OomCgroup).map(str::to_owned),
+                limit: self.u64(Col::OomLimit),
+            }),
         })
     }
 
@@ -226,6 +236,28 @@ impl<'a> Row<'a> {
             old_mm: self.u64(Col::OldMm),
             memory: self.memory()?,
         })
+    }
+
+    fn usage(self) -> event::Usage {
+        event::Usage {
+            user_ns: self.u64(Col::UserNs),
+            system_ns: self.u64(Col::SystemNs),
+            faults_minor: self.u64(Col::FaultsMinor),
+            faults_major: self.u64(Col::FaultsMajor),
+            switches_voluntary: self.u64(Col::SwitchesVoluntary),
+            switches_involuntary: self.u64(Col::SwitchesInvoluntary),
+            read_chars: self.u64(Col::ReadChars),
+            written_chars: self.u64(Col::WrittenChars),
+            read_bytes: self.u64(Col::ReadBytes),
+            written_bytes: self.u64(Col::WrittenBytes),
+        }
+    }
+
+    fn word(self, col: Col) -> Option<&'a str> {
+        match self.at(col)? {
+            Values::Text(array) => Some(array.value(self.row)),
+            _ => None,
+        }
     }
 
     fn memory(self) -> Option<event::Memory> {

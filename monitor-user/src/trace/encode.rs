@@ -30,6 +30,7 @@ pub(super) fn kind_of(what: &What) -> Kind {
         What::MmEnd(_) => Kind::MmEnd,
         What::Snapshot(_) => Kind::Snapshot,
         What::Loss(_) => Kind::Loss,
+        What::Oom(_) => Kind::Oom,
     }
 }
 
@@ -93,7 +94,7 @@ impl Rows {
                 self.process(Col::ParentPid, Col::ParentStartNs, exit.parent);
                 self.u64(Col::CpuNs, exit.cpu_ns);
             }
-            What::Reaped(reaped) => self.some_u64(Col::CpuNs, reaped.cpu_ns),
+            What::Reaped(reaped) => self.reaped(*reaped),
             What::Memory { mm, now, parts } => {
                 self.u64(Col::Mm, *mm);
                 self.memory(now);
@@ -105,6 +106,7 @@ impl Rows {
                 self.flag(Col::Zombie, snapshot.zombie);
             }
             What::Loss(loss) => self.loss(loss),
+            What::Oom(oom) => self.oom(oom),
         }
         self.count += 1;
     }
@@ -167,6 +169,37 @@ impl Rows {
         self.u64(Col::VmsAtPeak, end.peak.vms);
         self.u64(Col::PeakSwap, end.peak_swap);
         self.u64(Col::PeakVms, end.peak_vms);
+    }
+
+    fn reaped(&mut self, reaped: event::Reaped) {
+        let usage = reaped.usage;
+        self.some_u64(Col::CpuNs, reaped.cpu_ns);
+        self.some_u64(Col::UserNs, usage.user_ns);
+        self.some_u64(Col::SystemNs, usage.system_ns);
+        self.some_u64(Col::FaultsMinor, usage.faults_minor);
+        self.some_u64(Col::FaultsMajor, usage.faults_major);
+        self.some_u64(Col::SwitchesVoluntary, usage.switches_voluntary);
+        self.some_u64(Col::SwitchesInvoluntary, usage.switches_involuntary);
+        self.some_u64(Col::ReadChars, usage.read_chars);
+        self.some_u64(Col::WrittenChars, usage.written_chars);
+        self.some_u64(Col::ReadBytes, usage.read_bytes);
+        self.some_u64(Col::WrittenBytes, usage.written_bytes);
+    }
+
+    fn oom(&mut self, oom: &event::Oom) {
+        self.some_u64(Col::Mm, oom.mm);
+        if let Some(memory) = &oom.memory {
+            self.memory(memory);
+        }
+        self.some_word(Col::OomScope, oom.scope.map(event::OomScope::name));
+        self.some_word(Col::OomCgroup, oom.cgroup.as_deref());
+        self.some_u64(Col::OomLimit, oom.limit);
+    }
+
+    fn some_word(&mut self, col: Col, text: Option<&str>) {
+        if let (Some(text), Builder::Text(builder)) = (text, self.at(col)) {
+            builder.append_value(text);
+        }
     }
 
     fn memory(&mut self, memory: &event::Memory) {

@@ -170,6 +170,7 @@ kinds! {
     MmEnd "mm_end" "An address space was torn down.";
     Snapshot "snapshot" "The recorder looked at a process itself, at the end of the recording.";
     Loss "loss" "The kernel side lost records since the last row of this kind.";
+    Oom "oom" "The OOM killer chose the subject, a process, and sent it SIGKILL; its memory is as of that moment.";
 }
 
 macro_rules! columns {
@@ -185,10 +186,12 @@ macro_rules! columns {
     };
 }
 
-use Kind::{Exec, Exit, Fork, Loss, Memory, MmEnd, Reaped, Rename, Snapshot, Thread, ThreadExit};
+use Kind::{
+    Exec, Exit, Fork, Loss, Memory, MmEnd, Oom, Reaped, Rename, Snapshot, Thread, ThreadExit,
+};
 
-const EVERY: [Kind; 11] = [
-    Fork, Thread, Exec, Rename, ThreadExit, Exit, Reaped, Memory, MmEnd, Snapshot, Loss,
+const EVERY: [Kind; 12] = [
+    Fork, Thread, Exec, Rename, ThreadExit, Exit, Reaped, Memory, MmEnd, Snapshot, Loss, Oom,
 ];
 
 columns! {
@@ -198,18 +201,18 @@ columns! {
     Pid "pid" UInt32 "" EVERY, "Process that the row is about; null where the kernel can't know it.";
     StartNs "start_ns" Int64 "ns" EVERY, "When that process was created, since boot; with `pid` it identifies the process.";
     Tid "tid" UInt32 "" EVERY, "Thread that the row is about.";
-    Mm "mm" UInt64 "" [Fork, Exec, Memory, MmEnd], "Number of the address space, unique in the trace; after fork and exec the new one.";
+    Mm "mm" UInt64 "" [Fork, Exec, Memory, MmEnd, Oom], "Number of the address space, unique in the trace; after fork and exec the new one.";
     OldMm "old_mm" UInt64 "" [Fork, Exec], "Address space of the creator (fork; the same as `mm` if it is shared) or of the image before (exec).";
-    RssAnon "rss_anon" Int64 "bytes" [Fork, Exec, Memory, MmEnd], "Resident anonymous memory of the address space; in `mm_end` just before it was given back.";
-    RssFile "rss_file" Int64 "bytes" [Fork, Exec, Memory, MmEnd], "Resident pages of files.";
-    RssShmem "rss_shmem" Int64 "bytes" [Fork, Exec, Memory, MmEnd], "Resident shared memory (tmpfs, memfd, shared anonymous mappings).";
-    Swap "swap" Int64 "bytes" [Fork, Exec, Memory, MmEnd], "Memory that was swapped out.";
-    Vms "vms" Int64 "bytes" [Fork, Exec, Memory, MmEnd], "Size of all mappings.";
+    RssAnon "rss_anon" Int64 "bytes" [Fork, Exec, Memory, MmEnd, Oom], "Resident anonymous memory of the address space; in `mm_end` just before it was given back.";
+    RssFile "rss_file" Int64 "bytes" [Fork, Exec, Memory, MmEnd, Oom], "Resident pages of files.";
+    RssShmem "rss_shmem" Int64 "bytes" [Fork, Exec, Memory, MmEnd, Oom], "Resident shared memory (tmpfs, memfd, shared anonymous mappings).";
+    Swap "swap" Int64 "bytes" [Fork, Exec, Memory, MmEnd, Oom], "Memory that was swapped out.";
+    Vms "vms" Int64 "bytes" [Fork, Exec, Memory, MmEnd, Oom], "Size of all mappings.";
     VmsData "vms_data" Int64 "bytes" [Memory], "Part of `vms` that is private, writable and no stack.";
     VmsExec "vms_exec" Int64 "bytes" [Memory], "Part of `vms` that is executable and not writable.";
     VmsStack "vms_stack" Int64 "bytes" [Memory], "Part of `vms` that is a stack which grows by itself.";
     PageTables "page_tables" Int64 "bytes" [Memory], "Page tables of the address space; not part of `vms`.";
-    Bound "bound" Int64 "bytes" [Fork, Exec, Memory, MmEnd], "How far each of the row's `rss_*` and `swap` values may be off, either way.";
+    Bound "bound" Int64 "bytes" [Fork, Exec, Memory, MmEnd, Oom], "How far each of the row's `rss_*` and `swap` values may be off, either way.";
     PeakNs "peak_ns" Int64 "ns" [MmEnd], "When the resident memory was highest, since boot.";
     PeakRssAnon "peak_rss_anon" Int64 "bytes" [MmEnd], "Resident anonymous memory at `peak_ns`.";
     PeakRssFile "peak_rss_file" Int64 "bytes" [MmEnd], "Resident pages of files at `peak_ns`.";
@@ -238,6 +241,19 @@ columns! {
     Status "status" UInt32 "" [Exit], "Status as wait gives it: exit code in bits 8 to 15, signal in 0 to 6, core dump in 7.";
     CpuNs "cpu_ns" Int64 "ns" [ThreadExit, Exit, Reaped], "CPU time of the thread (`thread_exit`, exit; up to a tick less than the truth) or of the whole process (reaped).";
     Zombie "zombie" Bool "" [Snapshot], "Whether the process had ended but was not reaped.";
+    UserNs "user_ns" Int64 "ns" [Reaped], "Time in user mode of all threads: the share of `cpu_ns` that the kernel's ticks found there.";
+    SystemNs "system_ns" Int64 "ns" [Reaped], "Time in the kernel of all threads; with `user_ns` it is `cpu_ns`.";
+    FaultsMinor "faults_minor" Int64 "" [Reaped], "Page faults of all threads that needed nothing from storage.";
+    FaultsMajor "faults_major" Int64 "" [Reaped], "Page faults of all threads that had to wait for storage.";
+    SwitchesVoluntary "switches_voluntary" Int64 "" [Reaped], "Times that a thread gave up the CPU to wait.";
+    SwitchesInvoluntary "switches_involuntary" Int64 "" [Reaped], "Times that the CPU was taken from a thread.";
+    ReadChars "read_chars" Int64 "bytes" [Reaped], "Read by system calls of all threads, from whatever it was.";
+    WrittenChars "written_chars" Int64 "bytes" [Reaped], "Written by system calls of all threads.";
+    ReadBytes "read_bytes" Int64 "bytes" [Reaped], "Read from storage for all threads.";
+    WrittenBytes "written_bytes" Int64 "bytes" [Reaped], "To be written to storage for all threads; what was deleted before that counts too.";
+    OomScope "oom_scope" Text "" [Oom], "What ran out: `cgroup`, a control group at its limit, or `host`.";
+    OomCgroup "oom_cgroup" Text "" [Oom], "Name of that control group: the last part of its folder's path.";
+    OomLimit "oom_limit" Int64 "bytes" [Oom], "Limit of that control group.";
     LostKinds "lost_kinds" TextList "" [Loss], "Kinds of the records that were lost.";
     LostCounts "lost_counts" Int64List "" [Loss], "How many were lost of each of `lost_kinds`, in the same order.";
 }

@@ -242,6 +242,7 @@ impl Comparison<'_> {
             code: end.code,
             signal,
             core: Some(false),
+            oom: Some(false),
         };
         found.same(what("exit"), process.exit.as_ref(), Some(&truth));
         found.between(what("end"), process.end_ns, after, self.latest_end(node));

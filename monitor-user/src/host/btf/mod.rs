@@ -163,6 +163,15 @@ impl Btf {
         self.has_typedef(&format!("btf_trace_{name}"))
     }
 
+    /// Value of an enumerator by its own name and that of its enum.
+    pub fn enumerator(&self, of: &str, name: &str) -> Option<u32> {
+        let id = self.find(of, KIND_ENUM)?;
+        let entry = (0..self.vlen(id) as usize)
+            .map(|n| 12 + 8 * n)
+            .find(|&at| self.name_is(self.word(id, at), name))?;
+        self.word(id, entry + 4)
+    }
+
     /// Number of a tracepoint's argument, as a `tp_btf` program counts.
     ///
     /// From the functions that the kernel makes for each tracepoint; their first parameter is the

@@ -355,3 +355,18 @@ fn files_with_any_byte_changed_are_walked_or_refused() {
     }
     assert!(walked > whole.len(), "{walked} of {}", 4 * whole.len());
 }
+
+#[test]
+fn an_enumerator_is_found_by_its_own_name_and_that_of_its_enum() {
+    let mut builder = Builder::new().int();
+    let (first, second) = (builder.name("one_id"), builder.name("two_id"));
+    let btf = builder
+        .add("ids", KIND_ENUM << 24 | 2, 4, &[first, 0, second, 7])
+        .add("empty", KIND_ENUM << 24, 4, &[])
+        .parse();
+    assert_eq!(btf.enumerator("ids", "one_id"), Some(0));
+    assert_eq!(btf.enumerator("ids", "two_id"), Some(7));
+    assert_eq!(btf.enumerator("ids", "two"), None);
+    assert_eq!(btf.enumerator("empty", "one_id"), None);
+    assert_eq!(btf.enumerator("int", "one_id"), None);
+}

@@ -12,6 +12,11 @@ const SURVIVAL_NS: u64 = 250_000_000;
 /// The kernel frees a process within this time after it was reaped (10 to 50 ms were measured).
 const FREEING_NS: u64 = 200_000_000;
 
+const SIGKILL: u32 = 9;
+/// The hook that tells of victims, and the first version of the record layout that had it.
+const OOM_HOOK: &str = "mark_victim";
+const OOM_SINCE: u32 = 2;
+
 /// Threads of a process.
 #[derive(Clone, Copy)]
 pub(super) struct Threads {
@@ -67,7 +72,7 @@ pub(super) fn threads(draft: &Draft, context: &Context<'_>) -> Option<Threads> {
 
 /// CPU time: the kernel's final sum, else that of the rows of all threads.
 pub(super) fn cpu_ns(draft: &Draft, context: &Context<'_>) -> Option<u64> {
-    if let Some(total) = draft.reaped.and_then(|(_, cpu_ns)| cpu_ns) {
+    if let Some(total) = draft.reaped.and_then(|(_, reaped)| reaped.cpu_ns) {
         return Some(total);
     }
     let ends = draft.thread_exits + u32::try_from(draft.exits.len()).unwrap_or(u32::MAX);
@@ -76,6 +81,29 @@ pub(super) fn cpu_ns(draft: &Draft, context: &Context<'_>) -> Option<u64> {
         && !(context.is_lost("thread") && context.is_lost("thread_exit"));
     let last: u64 = draft.exits.iter().map(|(_, _, exit)| exit.cpu_ns).sum();
     is_whole.then(|| draft.thread_cpu_ns.saturating_add(last))
+}
+
+/// Whether the OOM killer ended it. A victim that ended by itself or by another signal was about to
+/// end anyway. `None` without an end, and where the recording couldn't tell.
+pub(super) fn killed_for_memory(draft: &Draft, context: &Context<'_>) -> Option<bool> {
+    let (_, _, exit) = draft.exit()?;
+    let is_killed = exit.signal() == Some(SIGKILL);
+    // The kernel kills all who share the memory that it wants back, and tells of one.
+    let mm = draft.current().and_then(|at| draft.images[at].image.mm);
+    let shares = mm.is_some_and(|mm| context.victims.contains(&mm));
+    let is_victim = draft.oom.is_some() || shares;
+    if is_victim || !is_killed {
+        return Some(is_killed && is_victim);
+    }
+    let recording = context.recording;
+    let is_off = recording.missing_hooks.iter().any(|hook| hook == OOM_HOOK)
+        || recording.stand_ins.contains_key(OOM_HOOK)
+        || recording
+            .recursion_misses
+            .get(OOM_HOOK)
+            .is_some_and(|n| *n > 0)
+        || recording.abi_version < OOM_SINCE;
+    (!is_off && !context.is_lost("oom")).then_some(false)
 }
 
 /// Time from the end of the last thread to the freeing.

@@ -3,10 +3,10 @@
 mod images;
 mod life;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::{
-    event::Recording,
+    event::{Mm, Recording},
     model::{
         draft::Draft,
         fold::State,
@@ -26,6 +26,8 @@ pub(super) struct Context<'a> {
     pub(super) has_end: bool,
     /// When it looked last, ns since boot; `None` if it found nobody.
     pub(super) looked_ns: Option<u64>,
+    /// Address spaces of those whom the OOM killer chose.
+    pub(super) victims: HashSet<Mm>,
     /// Newest start of each pid.
     pub(super) newest: HashMap<u32, u64>,
 }
@@ -77,7 +79,9 @@ fn context<'a>(state: &State, recording: &'a Recording) -> Context<'a> {
         *start = (*start).max(draft.key.start_ns);
     }
     let drafts = state.processes.iter();
+    let victims = drafts.clone().filter_map(|d| d.oom.as_ref()?.1.mm);
     Context {
+        victims: victims.collect(),
         recording,
         root: root(state, recording),
         lost,
@@ -133,6 +137,12 @@ fn process(draft: &Draft, state: &State, context: &Context<'_>, gaps: &mut Gaps)
         threads_created: threads.map(|t| t.created),
         threads_max: threads.map(|t| t.max),
         cpu_ns: life::cpu_ns(draft, context),
+        usage: draft
+            .reaped
+            .map(|(_, reaped)| reaped.usage)
+            .unwrap_or_default(),
+        oom: draft.oom.clone(),
+        killed_for_memory: life::killed_for_memory(draft, context),
         status: exit
             .map(|e| e.status)
             .or(context.recording.exit_status.filter(|_| is_root)),
@@ -192,8 +202,17 @@ fn totals(processes: &[Process], state: &State, root: Option<ProcessKey>) -> Tot
         .map(|p| p.threads_created.map(u64::from))
         .collect();
     let survived: Option<Vec<bool>> = processes.iter().map(|p| p.survived_root).collect();
+    let killed: Option<Vec<bool>> = processes
+        .iter()
+        // Who hasn't ended wasn't killed.
+        .map(|p| {
+            p.killed_for_memory
+                .or((p.ending == Ending::Alive).then_some(false))
+        })
+        .collect();
     Totals {
         processes: processes.len() as u64,
+        oom_kills: killed.map(|k| k.iter().filter(|yes| **yes).count() as u64),
         threads_created: created.map(|c| c.iter().sum()),
         max_depth: max_depth(processes, root),
         survivors: survived.map(|s| s.iter().filter(|yes| **yes).count() as u64),

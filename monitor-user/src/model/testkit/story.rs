@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::{
     event::{
-        Event, Exec, Exit, Fork, Loss, Memory, Mm, MmEnd, Reaped, Recording, Snapshot, Subject,
-        Thread, ThreadExit, What,
+        Event, Exec, Exit, Fork, Loss, Memory, Mm, MmEnd, Oom, Reaped, Recording, Snapshot,
+        Subject, Thread, ThreadExit, Usage, What,
     },
     model::{Model, Tree},
     units::ProcessKey,
@@ -61,7 +61,7 @@ impl Story {
             next_mm: 1,
             recording: Recording {
                 rtrace_version: "0.1.0".into(),
-                abi_version: 1,
+                abi_version: 2,
                 host: "testhost".into(),
                 kernel: "6.18.0".into(),
                 machine: "x86_64".into(),
@@ -279,13 +279,23 @@ impl Story {
 
     /// The process's parent waited for it.
     pub fn reaped(&mut self, pid: u32) -> &mut Self {
-        self.tell(pid, pid, What::Reaped(Reaped { cpu_ns: None }))
+        self.tell(pid, pid, What::Reaped(Reaped::default()))
+    }
+
+    /// As [`Story::reaped`], with all that it used.
+    pub fn reaped_with(&mut self, pid: u32, cpu_ns: u64, usage: Usage) -> &mut Self {
+        let cpu_ns = Some(cpu_ns);
+        self.tell(pid, pid, What::Reaped(Reaped { cpu_ns, usage }))
+    }
+
+    /// The OOM killer chooses the process.
+    pub fn oom(&mut self, pid: u32, oom: Oom) -> &mut Self {
+        self.tell(pid, pid, What::Oom(oom))
     }
 
     /// As [`Story::reaped`], with the kernel's sum of CPU time in ms.
     pub fn reaped_with_cpu(&mut self, pid: u32, ms: u64) -> &mut Self {
-        let cpu_ns = Some(ms * MS);
-        self.tell(pid, pid, What::Reaped(Reaped { cpu_ns }))
+        self.reaped_with(pid, ms * MS, Usage::default())
     }
 
     /// The recorder finds the process at the end of the recording.
@@ -510,5 +520,6 @@ pub(super) fn kind_of(what: &What) -> &'static str {
         What::MmEnd(_) => "mm_end",
         What::Snapshot(_) => "snapshot",
         What::Loss(_) => "loss",
+        What::Oom(_) => "oom",
     }
 }

@@ -17,8 +17,8 @@ use std::{collections::BTreeMap, str::FromStr};
 use super::story::kind_of;
 use crate::{
     event::{
-        Event, Exec, Exit, Fork, Loss, Memory, MmEnd, Reaped, Recording, Snapshot, Subject, Thread,
-        ThreadExit, What,
+        Event, Exec, Exit, Fork, Loss, Memory, MmEnd, Oom, OomScope, Reaped, Recording, Snapshot,
+        Subject, Thread, ThreadExit, Usage, What,
     },
     units::ProcessKey,
 };
@@ -162,7 +162,12 @@ fn write_fields(out: &mut Writer, what: &What) {
             out.key("parent", e.parent);
             out.number("cpu_ns", e.cpu_ns);
         }
-        What::Reaped(r) => out.known("cpu_ns", r.cpu_ns),
+        What::Reaped(r) => {
+            out.known("cpu_ns", r.cpu_ns);
+            for (name, value) in usage(r.usage) {
+                out.known(name, value);
+            }
+        }
         What::Memory { mm, now, .. } => {
             out.number("mm", *mm);
             out.memory("", now);
@@ -184,7 +189,37 @@ fn write_fields(out: &mut Writer, what: &What) {
                 out.known(kind, Some(*n));
             }
         }
+        What::Oom(oom) => write_oom(out, oom),
     }
+}
+
+fn write_oom(out: &mut Writer, oom: &Oom) {
+    out.known("mm", oom.mm);
+    if let Some(memory) = &oom.memory {
+        out.memory("", memory);
+    }
+    if let Some(scope) = oom.scope {
+        out.field("scope", scope.name());
+    }
+    if let Some(cgroup) = &oom.cgroup {
+        out.bytes("cgroup", cgroup.as_bytes());
+    }
+    out.known("limit", oom.limit);
+}
+
+fn usage(usage: Usage) -> [(&'static str, Option<u64>); 10] {
+    [
+        ("user_ns", usage.user_ns),
+        ("system_ns", usage.system_ns),
+        ("faults_minor", usage.faults_minor),
+        ("faults_major", usage.faults_major),
+        ("switches_voluntary", usage.switches_voluntary),
+        ("switches_involuntary", usage.switches_involuntary),
+        ("read_chars", usage.read_chars),
+        ("written_chars", usage.written_chars),
+        ("read_bytes", usage.read_bytes),
+        ("written_bytes", usage.written_bytes),
+    ]
 }
 
 fn key_text(key: ProcessKey) -> String {
@@ -289,6 +324,18 @@ fn what(kind: &str, f: &mut Fields) -> Result<What, String> {
         }),
         "reaped" => What::Reaped(Reaped {
             cpu_ns: f.known("cpu_ns")?,
+            usage: Usage {
+                user_ns: f.known("user_ns")?,
+                system_ns: f.known("system_ns")?,
+                faults_minor: f.known("faults_minor")?,
+                faults_major: f.known("faults_major")?,
+                switches_voluntary: f.known("switches_voluntary")?,
+                switches_involuntary: f.known("switches_involuntary")?,
+                read_chars: f.known("read_chars")?,
+                written_chars: f.known("written_chars")?,
+                read_bytes: f.known("read_bytes")?,
+                written_bytes: f.known("written_bytes")?,
+            },
         }),
         "memory" => What::Memory {
             mm: f.number("mm")?,
@@ -314,7 +361,25 @@ fn what(kind: &str, f: &mut Fields) -> Result<What, String> {
             }
             What::Loss(Loss { lost })
         }
+        "oom" => What::Oom(read_oom(f)?),
         other => return Err(format!("unknown kind {other}")),
+    })
+}
+
+fn read_oom(f: &mut Fields) -> Result<Oom, String> {
+    Ok(Oom {
+        mm: f.known("mm")?,
+        // A victim has mappings.
+        memory: Some(f.memory("")?).filter(|memory| memory.vms > 0),
+        scope: f
+            .take("scope")
+            .map(|name| OomScope::from_name(&name).ok_or(format!("unknown scope {name}")))
+            .transpose()?,
+        cgroup: f
+            .take("cgroup")
+            .map(|name| Ok::<_, String>(String::from_utf8_lossy(&unquote(&name)?).into_owned()))
+            .transpose()?,
+        limit: f.known("limit")?,
     })
 }
 
@@ -420,7 +485,20 @@ mod tests {
             .thread_exit(10, 11);
         story.fork(10, 12).memory(12, 3).vfork(12, 13);
         story.exec_bytes(13, 13, vec![b"x\xff\n=".to_vec(), vec![]]);
-        story.exit(13, 3).reaped_with_cpu(13, 7).killed(12, 9);
+        let usage = Usage {
+            faults_minor: Some(12),
+            written_bytes: Some(0),
+            ..Usage::default()
+        };
+        story.exit(13, 3).reaped_with(13, 7, usage);
+        let oom = Oom {
+            mm: Some(4),
+            scope: Some(OomScope::Cgroup),
+            cgroup: Some("a b".into()),
+            limit: Some(5),
+            memory: None,
+        };
+        story.oom(12, oom).killed(12, 9);
         story.still_there(10, true).loss_row("memory", 5);
         let lines: Vec<String> = story.events().iter().map(line).collect();
         let (events, _) = parse(&lines.join("\n")).unwrap();

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    event::{Event, Subject, Thread, ThreadExit, What},
+    event::{Event, Oom, Recording, Subject, Thread, ThreadExit, Usage, What},
     model::testkit::{MS, START},
 };
 
@@ -307,6 +307,104 @@ fn final_cpu_time_wins() {
         .exit(10, 0)
         .reaped_with_cpu(10, 7);
     assert_eq!(of(&story.tree(), 10).cpu_ns, Some(7 * MS));
+}
+
+#[test]
+fn what_a_process_used_is_known_when_it_was_reaped() {
+    let mut story = Story::new();
+    let usage = Usage {
+        user_ns: Some(3 * MS),
+        faults_minor: Some(4),
+        ..Usage::default()
+    };
+    story.root(10, &["run"]).after(1).fork(10, 11);
+    story.exit(11, 0).exit(10, 0).reaped_with(10, 7 * MS, usage);
+    let tree = story.tree();
+    assert_eq!(of(&tree, 10).usage, usage);
+    assert_eq!(of(&tree, 11).usage, Usage::default());
+}
+
+/// A root with a child that is killed by SIGKILL, or ends by itself; chosen by the OOM killer or not.
+fn victim(is_chosen: bool, is_killed: bool) -> Story {
+    let mut story = Story::new();
+    story.root(10, &["run"]).after(1).fork(10, 11).memory(11, 8);
+    if is_chosen {
+        story.oom(11, Oom::default());
+    }
+    story.after(1);
+    if is_killed {
+        story.killed(11, 9);
+    } else {
+        story.exit(11, 0);
+    }
+    story.reaped(11).exit(10, 0);
+    story
+}
+
+#[test]
+fn a_victim_of_the_oom_killer_was_chosen_and_killed() {
+    for (is_chosen, is_killed) in [(true, true), (true, false), (false, true), (false, false)] {
+        let tree = victim(is_chosen, is_killed).tree();
+        let is_victim = is_chosen && is_killed;
+        assert_eq!(of(&tree, 11).killed_for_memory, Some(is_victim));
+        assert_eq!(of(&tree, 11).oom.is_some(), is_chosen);
+        assert_eq!(of(&tree, 10).killed_for_memory, Some(false));
+        assert_eq!(tree.totals.oom_kills, Some(u64::from(is_victim)));
+    }
+}
+
+#[test]
+fn who_shares_the_memory_of_a_victim_was_killed_for_it_too() {
+    let mut story = Story::new();
+    story
+        .root(10, &["run"])
+        .after(1)
+        .fork(10, 11)
+        .vfork(11, 12)
+        .fork(11, 13);
+    let fork = story.events().iter().find_map(|e| match &e.what {
+        What::Fork(fork) if e.subject.is_some_and(|s| s.tid == 11) => fork.mm,
+        _ => None,
+    });
+    let oom = Oom {
+        mm: fork,
+        ..Oom::default()
+    };
+    story.oom(11, oom).after(1);
+    for pid in [11, 12, 13] {
+        story.killed(pid, 9);
+    }
+    let tree = story.exit(10, 0).tree();
+    let killed = [10, 11, 12, 13].map(|pid| of(&tree, pid).killed_for_memory);
+    assert_eq!(killed, [Some(false), Some(true), Some(true), Some(false)]);
+    assert_eq!(tree.totals.oom_kills, Some(2));
+}
+
+#[test]
+fn without_the_hook_a_kill_may_have_been_for_memory() {
+    let changes: [fn(&mut Recording); 5] = [
+        |r| r.missing_hooks.push("mark_victim".into()),
+        |r| {
+            r.stand_ins.insert("mark_victim".into(), "x".into());
+        },
+        |r| {
+            r.recursion_misses.insert("mark_victim".into(), 1);
+        },
+        |r| {
+            r.lost.insert("oom".into(), 1);
+        },
+        // A recorder from before that.
+        |r| r.abi_version = 1,
+    ];
+    for change in changes {
+        let tree = victim(false, true).recording(change).tree();
+        assert_eq!(of(&tree, 11).killed_for_memory, None);
+        assert_eq!(of(&tree, 10).killed_for_memory, Some(false));
+        assert_eq!(tree.totals.oom_kills, None);
+        // What was seen holds.
+        let tree = victim(true, true).recording(change).tree();
+        assert_eq!(of(&tree, 11).killed_for_memory, Some(true));
+    }
 }
 
 #[test]

@@ -49,7 +49,6 @@ fn unsupported_keys_are_absent() {
         "pools",
         "findings",
         "failed_forks",
-        "oom_kills",
         "role",
         "sender",
         "pid_ns",

@@ -154,6 +154,7 @@ fn label(process: &ProcessReport, program: &str) -> String {
 fn end(process: &ProcessReport) -> String {
     match (process.exit, process.alive_at_end) {
         (Some(exit), _) => match (exit.signal, exit.code) {
+            (Some(_), _) if exit.oom == Some(true) => "OOM killed".to_owned(),
             (Some(signal), _) => words::signal_name(signal),
             (None, Some(0)) if process.zombie_at_end == Some(true) => "zombie".to_owned(),
             (None, Some(0)) => String::new(),

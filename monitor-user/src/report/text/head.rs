@@ -1,6 +1,6 @@
 //! What happened, in the first lines.
 
-use super::{Style, TextOptions};
+use super::{Style, TextOptions, forest::Forest, victims};
 use crate::{
     report::{
         ProcessReport, Report,
@@ -14,7 +14,7 @@ use crate::{
 const INDENT: usize = 2;
 
 /// The command and what became of it.
-pub(super) fn lines(report: &Report, options: TextOptions) -> Vec<String> {
+pub(super) fn lines(report: &Report, forest: &Forest, options: TextOptions) -> Vec<String> {
     let columns = options.columns();
     let command = command(report);
     let mut lines = vec![options.paint(Style::Heading, &shorten(&command, columns))];
@@ -23,13 +23,16 @@ pub(super) fn lines(report: &Report, options: TextOptions) -> Vec<String> {
         .recording
         .exit
         .is_some_and(|exit| exit.code != Some(0));
-    for (n, fact) in [ending, processes(report), memory(report), trust(report)]
-        .into_iter()
-        .enumerate()
-    {
+    let mut facts = vec![
+        (ending, failed),
+        (processes(report), false),
+        (memory(report), false),
+    ];
+    facts.extend(victims::lines(report, forest).map(|line| (line, true)));
+    facts.push((trust(report), !report.trust.complete));
+    for (fact, is_bad) in facts {
         let indent = " ".repeat(INDENT);
         for line in wrap(&format!("{indent}{fact}"), columns, INDENT + 2) {
-            let is_bad = (n == 0 && failed) || (n == 3 && !report.trust.complete);
             let painted = options.paint(Style::Bad, &line);
             lines.push(if is_bad { painted } else { line });
         }

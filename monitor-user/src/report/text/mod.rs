@@ -6,6 +6,8 @@ mod foot;
 mod forest;
 mod head;
 mod rows;
+mod victims;
+mod work;
 
 use std::io::{self, Write};
 
@@ -64,12 +66,17 @@ enum Style {
 /// Those of the writer.
 pub fn write(report: &Report, options: &TextOptions, out: &mut impl Write) -> io::Result<()> {
     let forest = forest::Forest::new(report);
-    let mut lines = head::lines(report, *options);
+    let mut lines = head::lines(report, &forest, *options);
     lines.push(String::new());
     lines.extend(rows::lines(report, &forest, *options));
     lines.push(String::new());
     lines.extend(foot::totals(report, &forest, *options));
     lines.push(String::new());
+    let work = work::lines(report, &forest, *options);
+    if !work.is_empty() {
+        lines.extend(work);
+        lines.push(String::new());
+    }
     lines.extend(foot::trust(report, *options));
     for line in lines {
         writeln!(out, "{}", line.trim_end())?;

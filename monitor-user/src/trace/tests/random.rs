@@ -1,8 +1,8 @@
 //! Random events with a bias towards the values where encodings break.
 
 use crate::event::{
-    Event, Exec, Exit, Fork, Loss, Memory, MmEnd, Parts, Reaped, Snapshot, Subject, Thread,
-    ThreadExit, What,
+    Event, Exec, Exit, Fork, Loss, Memory, MmEnd, Oom, OomScope, Parts, Reaped, Snapshot, Subject,
+    Thread, ThreadExit, Usage, What,
 };
 use crate::trace::schema::Kind;
 use crate::units::ProcessKey;
@@ -86,6 +86,21 @@ impl Random {
         }
     }
 
+    fn usage(&mut self) -> Usage {
+        Usage {
+            user_ns: self.some(Self::u64),
+            system_ns: self.some(Self::u64),
+            faults_minor: self.some(Self::u64),
+            faults_major: self.some(Self::u64),
+            switches_voluntary: self.some(Self::u64),
+            switches_involuntary: self.some(Self::u64),
+            read_chars: self.some(Self::u64),
+            written_chars: self.some(Self::u64),
+            read_bytes: self.some(Self::u64),
+            written_bytes: self.some(Self::u64),
+        }
+    }
+
     pub(super) fn what(&mut self, kind: Kind) -> What {
         match kind {
             Kind::Fork => What::Fork(Fork {
@@ -127,6 +142,14 @@ impl Random {
             }),
             Kind::Reaped => What::Reaped(Reaped {
                 cpu_ns: self.some(Self::u64),
+                usage: self.usage(),
+            }),
+            Kind::Oom => What::Oom(Oom {
+                mm: self.some(Self::u64),
+                memory: self.some(Self::memory),
+                scope: self.some(|random| [OomScope::Cgroup, OomScope::Host][random.below(2)]),
+                cgroup: self.some(|random| String::from_utf8_lossy(&random.bytes()).into_owned()),
+                limit: self.some(Self::u64),
             }),
             Kind::Memory => What::Memory {
                 mm: self.u64(),

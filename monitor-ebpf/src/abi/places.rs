@@ -1,0 +1,114 @@
+//! Places that only some records need, as parts of the [`super::Layout`].
+
+use zerocopy::{Immutable, IntoBytes};
+
+use super::Offset;
+
+/// Where a process's use of the machine is summed up: members of `signal_struct`, which has what its
+/// released threads used.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoBytes, Immutable)]
+pub struct UsagePlaces {
+    /// `utime`, ns in user mode as ticks sampled it.
+    pub utime: Offset,
+    /// `stime`, ns in the kernel as ticks sampled it.
+    pub stime: Offset,
+    /// `prev_cputime.stime`, ns: what the kernel last said of the time in the kernel.
+    pub prev_stime: Offset,
+    /// `prev_cputime.utime`, ns: the same in user mode.
+    pub prev_utime: Offset,
+    /// `min_flt`.
+    pub min_flt: Offset,
+    /// `maj_flt`.
+    pub maj_flt: Offset,
+    /// `nvcsw`.
+    pub nvcsw: Offset,
+    /// `nivcsw`.
+    pub nivcsw: Offset,
+    /// `ioac.rchar`, bytes; absent without `CONFIG_TASK_XACCT`.
+    pub rchar: Offset,
+    /// `ioac.wchar`, bytes; absent without `CONFIG_TASK_XACCT`.
+    pub wchar: Offset,
+    /// `ioac.read_bytes`; absent without `CONFIG_TASK_IO_ACCOUNTING`.
+    pub read_bytes: Offset,
+    /// `ioac.write_bytes`; absent without `CONFIG_TASK_IO_ACCOUNTING`.
+    pub write_bytes: Offset,
+}
+
+/// Where a victim of the OOM killer, its control group and that group's limits are found.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoBytes, Immutable)]
+pub struct OomPlaces {
+    /// Argument `task` of `mark_victim`; absent on 5.10, which has `pid` (a thread's) instead.
+    pub arg_task: Offset,
+    /// Argument `pid` of `mark_victim`.
+    pub arg_pid: Offset,
+    /// `mm_struct.owner`; absent without control groups for memory, and so are the next ones.
+    pub mm_owner: Offset,
+    /// `task_struct.cgroups`.
+    pub task_cgroups: Offset,
+    /// `css_set.subsys[memory_cgrp_id]`.
+    pub css_set_memory: Offset,
+    /// `mem_cgroup.css.cgroup`, in the `css` itself.
+    pub css_cgroup: Offset,
+    /// `mem_cgroup.css`.
+    pub memcg_css: Offset,
+    /// `mem_cgroup.memory`.
+    pub memcg_memory: Offset,
+    /// `mem_cgroup.memsw`, memory and swap together: of version 1 alone.
+    pub memcg_memsw: Offset,
+    /// `page_counter.usage`, pages.
+    pub counter_usage: Offset,
+    /// `page_counter.max`, pages.
+    pub counter_max: Offset,
+    /// `page_counter.parent`.
+    pub counter_parent: Offset,
+    /// `cgroup.root`.
+    pub cgroup_root: Offset,
+    /// `cgroup_root.hierarchy_id`; 0 is version 2.
+    pub hierarchy_id: Offset,
+    /// `cgroup.kn`.
+    pub cgroup_kn: Offset,
+    /// `kernfs_node.name`.
+    pub kernfs_name: Offset,
+}
+
+impl UsagePlaces {
+    /// Everything absent.
+    pub const ABSENT: Self = Self {
+        utime: u32::MAX,
+        stime: u32::MAX,
+        prev_stime: u32::MAX,
+        prev_utime: u32::MAX,
+        min_flt: u32::MAX,
+        maj_flt: u32::MAX,
+        nvcsw: u32::MAX,
+        nivcsw: u32::MAX,
+        rchar: u32::MAX,
+        wchar: u32::MAX,
+        read_bytes: u32::MAX,
+        write_bytes: u32::MAX,
+    };
+}
+
+impl OomPlaces {
+    /// Everything absent.
+    pub const ABSENT: Self = Self {
+        arg_task: u32::MAX,
+        arg_pid: u32::MAX,
+        mm_owner: u32::MAX,
+        task_cgroups: u32::MAX,
+        css_set_memory: u32::MAX,
+        css_cgroup: u32::MAX,
+        memcg_css: u32::MAX,
+        memcg_memory: u32::MAX,
+        memcg_memsw: u32::MAX,
+        counter_usage: u32::MAX,
+        counter_max: u32::MAX,
+        counter_parent: u32::MAX,
+        cgroup_root: u32::MAX,
+        hierarchy_id: u32::MAX,
+        cgroup_kn: u32::MAX,
+        kernfs_name: u32::MAX,
+    };
+}

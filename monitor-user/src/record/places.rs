@@ -1,0 +1,102 @@
+//! Where the running kernel keeps what a process has used, and what tells of the OOM killer.
+//!
+//! Nothing of it must be there: what isn't found is not known in the recording.
+
+use monitor_ebpf::abi::{OomPlaces, UsagePlaces};
+
+use crate::host::btf::Btf;
+
+/// Size of a pointer, bytes.
+const POINTER: u32 = 8;
+
+fn member(btf: &Btf, of: &str, path: &str) -> u32 {
+    btf.member(of, path)
+        .map_or(u32::MAX, |member| member.offset)
+}
+
+/// Sums over the threads of a process.
+pub(super) fn usage(btf: &Btf) -> UsagePlaces {
+    let signal = |path| member(btf, "signal_struct", path);
+    UsagePlaces {
+        utime: signal("utime"),
+        stime: signal("stime"),
+        prev_stime: signal("prev_cputime.stime"),
+        prev_utime: signal("prev_cputime.utime"),
+        min_flt: signal("min_flt"),
+        maj_flt: signal("maj_flt"),
+        nvcsw: signal("nvcsw"),
+        nivcsw: signal("nivcsw"),
+        rchar: signal("ioac.rchar"),
+        wchar: signal("ioac.wchar"),
+        read_bytes: signal("ioac.read_bytes"),
+        write_bytes: signal("ioac.write_bytes"),
+    }
+}
+
+/// A victim and its limits; the limits are all there or all absent.
+pub(super) fn oom(btf: &Btf) -> OomPlaces {
+    let argument = |name| btf.argument("mark_victim", name).unwrap_or(u32::MAX);
+    OomPlaces {
+        arg_task: argument("task"),
+        arg_pid: argument("pid"),
+        ..limits(btf).unwrap_or(OomPlaces::ABSENT)
+    }
+}
+
+fn limits(btf: &Btf) -> Option<OomPlaces> {
+    let member = |of, path| Some(btf.member(of, path)?.offset);
+    let memory = btf.enumerator("cgroup_subsys_id", "memory_cgrp_id")?;
+    Some(OomPlaces {
+        mm_owner: member("mm_struct", "owner")?,
+        task_cgroups: member("task_struct", "cgroups")?,
+        css_set_memory: memory
+            .checked_mul(POINTER)?
+            .checked_add(member("css_set", "subsys")?)?,
+        css_cgroup: member("cgroup_subsys_state", "cgroup")?,
+        memcg_css: member("mem_cgroup", "css")?,
+        memcg_memory: member("mem_cgroup", "memory")?,
+        memcg_memsw: member("mem_cgroup", "memsw")?,
+        counter_usage: member("page_counter", "usage")?,
+        counter_max: member("page_counter", "max")?,
+        counter_parent: member("page_counter", "parent")?,
+        cgroup_root: member("cgroup", "root")?,
+        hierarchy_id: member("cgroup_root", "hierarchy_id")?,
+        cgroup_kn: member("cgroup", "kn")?,
+        kernfs_name: member("kernfs_node", "name")?,
+        ..OomPlaces::ABSENT
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::btf::fixtures::KERNELS;
+
+    /// BTF of the newest kernel, in which a name isn't found.
+    fn without(name: &str) -> Btf {
+        let mut raw = KERNELS[4].1.to_vec();
+        let needle = [b"\0", name.as_bytes(), b"\0"].concat();
+        let at = memchr::memmem::find(&raw, &needle).unwrap();
+        raw[at + 1] = b'?';
+        Btf::parse(raw).unwrap()
+    }
+
+    #[test]
+    fn what_a_kernel_does_not_count_is_absent_and_the_rest_is_there() {
+        let usage = usage(&without("read_bytes"));
+        assert_eq!(usage.read_bytes, u32::MAX);
+        assert!(usage.write_bytes != u32::MAX && usage.min_flt != u32::MAX);
+    }
+
+    #[test]
+    fn limits_are_all_there_or_all_absent() {
+        for name in ["memory_cgrp_id", "owner", "memsw", "hierarchy_id"] {
+            let found = oom(&without(name));
+            let expected = OomPlaces {
+                arg_task: 0,
+                ..OomPlaces::ABSENT
+            };
+            assert_eq!(found, expected, "{name}");
+        }
+    }
+}
