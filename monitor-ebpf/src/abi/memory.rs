@@ -52,7 +52,7 @@ pub struct Resolution {
 impl Resolution {
     /// Whether a value that moved by that many pages since the last record has to be shown. `whole`: what
     /// the address space has in all, in pages. Both sides use this one definition.
-    #[inline(always)]
+    #[inline]
     pub const fn is_due(self, moved: u64, whole: u64) -> bool {
         let share = if self.share_bits < u64::BITS {
             whole >> self.share_bits

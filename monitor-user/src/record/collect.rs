@@ -141,10 +141,7 @@ pub fn record<S: Sink + 'static>(
     loaded.track_root(child.pid.as_raw().unsigned_abs())?;
     privileges::give_up(options.invoker.as_ref(), || loaded.can_read_maps())?;
     let mut recording = facts::recording(&shown(words, options), &environment);
-    recording.resolution_bytes = options.resolution.step_bytes;
-    recording.resolution_share = 1_u64
-        .checked_shl(options.resolution.share_bits)
-        .unwrap_or(0);
+    options.resolution.note(&mut recording);
     recording.rss_bound_bytes = loaded.rss_bound.bytes;
     recording.rss_bound_per_thread = loaded.rss_bound.is_per_thread;
     recording.verified_instructions = loaded.verified_instructions();

@@ -18,9 +18,12 @@ use super::{
     hooks::{RssBound, layout, preempts_programs, rss_bound, wanted},
     object::object,
 };
-use crate::host::{
-    btf::{Btf, BtfError},
-    facts,
+use crate::{
+    event::Recording,
+    host::{
+        btf::{Btf, BtfError},
+        facts,
+    },
 };
 
 /// The hook that shows the end of an address space.
@@ -91,6 +94,14 @@ impl Default for Resolution {
             step_bytes: 64 << 10,
             share_bits: 8,
         }
+    }
+}
+
+impl Resolution {
+    /// Writes it down.
+    pub(super) fn note(self, recording: &mut Recording) {
+        recording.resolution_bytes = self.step_bytes;
+        recording.resolution_share = 1_u64.checked_shl(self.share_bits).unwrap_or(0);
     }
 }
 

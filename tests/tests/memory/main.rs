@@ -71,10 +71,11 @@ fn run(options: &[&str], what: &[&str]) -> anyhow::Result<Run> {
     let log = folder.path().join("pages.log");
     let mut command: Vec<OsString> = vec![victim("pages").into(), log.clone().into()];
     command.extend(what.iter().map(OsString::from));
-    let recorder = options
-        .iter()
-        .fold(Recorder::new(), |recorder, option| recorder.option(option));
-    let recorded = recorder.record_in(folder, &command)?;
+    let mut how = Recorder::new();
+    for option in options {
+        how = how.option(option);
+    }
+    let recorded = how.record_in(folder, &command)?;
     ensure!(
         recorded.status.success(),
         "{}: {}",
@@ -284,12 +285,12 @@ fn after_a_loss_values_are_right_again() -> anyhow::Result<()> {
         "{:?}",
         run.timeline.recording.lost
     );
-    let last = run.looks.last().context("no look")?;
-    let state = run.state(last)?;
+    let end = run.looks.last().context("no look")?;
+    let state = run.state(end)?;
     // The changes without haste, of 20 pages each: the last of them may be on its way.
-    let bound = 2 * 20 * 4096 + 2 * run.bounds(last)[0];
+    let bound = 2 * 20 * 4096 + 2 * run.bounds(end)[0];
     for (n, name) in NAMES.iter().enumerate() {
-        let (seen, truth) = (kinds(state)[n], last.kinds[n]);
+        let (seen, truth) = (kinds(state)[n], end.kinds[n]);
         ensure!(
             seen.abs_diff(truth) <= bound,
             "{name} {seen}, truth {truth}"

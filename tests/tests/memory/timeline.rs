@@ -28,7 +28,7 @@ pub(crate) struct Timeline {
     /// What is known of the recording.
     pub(crate) recording: Recording,
     /// States of each address space, in order of time.
-    pub(crate) states: HashMap<Mm, Vec<State>>,
+    pub(crate) states: BTreeMap<Mm, Vec<State>>,
     /// Address spaces of each process, with the time from which it had them.
     spaces: HashMap<u32, BTreeMap<u64, Mm>>,
 }
@@ -42,7 +42,7 @@ impl Timeline {
         let trace = Trace::open(path).with_context(|| path.display().to_string())?;
         let mut timeline = Self {
             recording: trace.recording().clone(),
-            states: HashMap::new(),
+            states: BTreeMap::new(),
             spaces: HashMap::new(),
         };
         for event in trace.events() {
