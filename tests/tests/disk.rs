@@ -89,7 +89,7 @@ fn trace_on(disk: &Disk) -> PathBuf {
 #[test]
 fn a_disk_that_is_full() -> anyhow::Result<()> {
     let _alone = harness::alone()?;
-    let disk = Disk::in_memory(512)?;
+    let disk = Disk::in_memory(4096)?;
     let trace = trace_on(&disk);
     let said = harmed(&trace, || {
         disk.fill();

@@ -18,7 +18,7 @@ const REPORT: &str = r#"{
   {"pid": 10, "start_ns": 1050, "end_ns": 2100, "creator": null, "created_by": "root", "comm": "tree",
    "images": [{"how": "exec", "start_ns": 1080, "end_ns": 2100, "filename": "/b/tree", "argv": ["/b/tree", "1"]}],
    "threads_created": 0, "threads_max": 1, "survived_root": false,
-   "exit": {"code": 0, "signal": null, "core": false}},
+   "exit": {"code": 0, "signal": null, "core": false, "oom": false}},
   {"pid": 11, "start_ns": 1250, "end_ns": 1650, "creator": {"pid": 10, "start_ns": 1050}, "creator_tid": 10,
    "creator_threads": 1, "final_parent": {"pid": 10, "start_ns": 1050}, "created_by": "fork", "clone_flags": [],
    "comm": "w", "images": [
@@ -26,7 +26,7 @@ const REPORT: &str = r#"{
     {"how": "exec", "start_ns": 1450, "end_ns": 1650, "filename": "/b/w", "comm": "w", "argv": ["w", "", "\udcff"],
      "argv_bytes": 5, "argv_truncated": false}],
    "threads_created": 0, "threads_max": 1, "survived_root": false, "zombie_ns": 60,
-   "exit": {"code": 3, "signal": null, "core": false}}],
+   "exit": {"code": 3, "signal": null, "core": false, "oom": false}}],
  "tree": {"processes": 2, "threads_created": 0, "max_depth": 1},
  "recording": {"rss_bound_bytes": 262144},
  "trust": {"events": 5, "lost_events": 0, "complete": true, "notes": []}}"#;
