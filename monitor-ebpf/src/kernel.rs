@@ -296,14 +296,14 @@ impl Mm {
     #[inline(always)]
     pub(crate) fn memory(self) -> Memory {
         Memory {
-            rss: [
-                self.counter(0),
-                self.counter(1),
-                self.counter(2),
-                self.counter(3),
-            ],
+            rss: self.counters(),
             total_vm: self.total_vm(),
         }
+    }
+
+    #[inline(always)]
+    fn counters(self) -> [i64; 4] {
+        [0, 1, 2, 3].map(|member| self.counter(member))
     }
 
     /// What it consists of now.

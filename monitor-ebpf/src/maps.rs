@@ -23,7 +23,7 @@ static CONFIG: Config = Config {
     step_pages: 0,
     cpu_bits: 0,
     ends_by_counters: 0,
-    has_second: 0,
+    has_later: 0,
     share_bits: 0,
     cpus: 0,
     recorder_tid: 0,

@@ -44,7 +44,7 @@ impl Pass {
     /// Notes that this about a thread was reported.
     #[inline(always)]
     pub(crate) fn reported(self, what: u64, tid: u32) {
-        if self != Self::Third && setting!(has_second) != 0 {
+        if self != Self::Third && setting!(has_later) != 0 {
             // Without room a later program reports it again, which readers live with.
             let _no_room = REPORTED.insert(what | u64::from(tid), 1, 0);
         }
@@ -62,7 +62,7 @@ impl Pass {
 /// Notes that a change of a counter has been seen on this CPU.
 #[inline(always)]
 pub(crate) fn saw_change(mm: u64, member: u32) {
-    if setting!(has_second) != 0
+    if setting!(has_later) != 0
         && let Some(seen) = RSS_SEEN.get_ptr_mut(0)
     {
         // SAFETY: a per-CPU value.

@@ -150,7 +150,7 @@ pub struct Config {
     /// 1: this kernel has no tracepoint `exit_mmap`, so the end of an address space is told by its counters.
     pub ends_by_counters: u32,
     /// 1: programs can be preempted, and what happens meanwhile on that CPU is left to a second one.
-    pub has_second: u32,
+    pub has_later: u32,
     /// And by this share of the whole, as a number of bits to shift by.
     pub share_bits: u32,
     /// CPUs that the kernel may ever use.

@@ -3,10 +3,10 @@
 //! By `bpf_probe_read_kernel` throughout: a victim is rare, and 5.10 gives no pointer that the
 //! verifier knows.
 
-use aya_ebpf::{helpers::generated::bpf_probe_read_kernel, programs::BtfTracePointContext};
+use aya_ebpf::programs::BtfTracePointContext;
 use monitor_ebpf::abi::{CGROUP_NAME, Memory, absent};
 
-use super::{Mm, Task, argument_at, frozen, read_string};
+use super::{Mm, Task, argument_at, frozen, read_string, word_at};
 use crate::maps::layout;
 
 /// Most control groups between a victim's and the top that are looked at.
@@ -62,13 +62,8 @@ impl Mm {
     #[inline(always)]
     pub(crate) fn probed(self) -> Memory {
         Memory {
-            rss: [
-                self.counter(0),
-                self.counter(1),
-                self.counter(2),
-                self.counter(3),
-            ],
-            total_vm: word(self.address(), at!(mm_total_vm)),
+            rss: self.counters(),
+            total_vm: word_at(self.address(), at!(mm_total_vm)),
         }
     }
 
@@ -91,15 +86,18 @@ impl Mm {
         if absent(at!(oom.kernfs_name)) || self.address() == 0 {
             return;
         }
-        let owner = word(self.address(), at!(oom.mm_owner));
-        let css = word(word(owner, at!(oom.task_cgroups)), at!(oom.css_set_memory));
+        let owner = word_at(self.address(), at!(oom.mm_owner));
+        let css = word_at(
+            word_at(owner, at!(oom.task_cgroups)),
+            at!(oom.css_set_memory),
+        );
         if owner == 0 || css == 0 {
             return;
         }
         let group = css.wrapping_sub(u64::from(at!(oom.memcg_css)));
-        let root = word(word(css, at!(oom.css_cgroup)), at!(oom.cgroup_root));
+        let root = word_at(word_at(css, at!(oom.css_cgroup)), at!(oom.cgroup_root));
         // Version 2 has another counter in the same place, of swap alone.
-        if word(root, at!(oom.hierarchy_id)) as u32 != 0 {
+        if word_at(root, at!(oom.hierarchy_id)) as u32 != 0 {
             let memsw = u64::from(at!(oom.memcg_memsw));
             // SAFETY: a map value.
             unsafe {
@@ -112,7 +110,7 @@ impl Mm {
             let to_memsw = unsafe { core::ptr::read_volatile(&raw const (*nearest).to_memsw) };
             consider(nearest, counter, counter);
             consider(nearest, counter.wrapping_add(to_memsw), counter);
-            counter = word(counter, at!(oom.counter_parent));
+            counter = word_at(counter, at!(oom.counter_parent));
             if counter == 0 {
                 break;
             }
@@ -131,8 +129,8 @@ impl Limit {
         }
         let group = self.counter.wrapping_sub(u64::from(at!(oom.memcg_memory)));
         let css = group.wrapping_add(u64::from(at!(oom.memcg_css)));
-        let node = word(word(css, at!(oom.css_cgroup)), at!(oom.cgroup_kn));
-        let name = word(node, at!(oom.kernfs_name)) as *const u8;
+        let node = word_at(word_at(css, at!(oom.css_cgroup)), at!(oom.cgroup_kn));
+        let name = word_at(node, at!(oom.kernfs_name)) as *const u8;
         // What can't be read is an empty name.
         let _length = read_string(name, into.cast(), CGROUP_NAME as u32);
     }
@@ -141,8 +139,8 @@ impl Limit {
 /// Keeps the limit of a `page_counter` if less is left of it than of the nearest one so far.
 #[inline(always)]
 fn consider(nearest: *mut Limit, limited: u64, counter: u64) {
-    let pages = word(limited, at!(oom.counter_max));
-    let left = pages.saturating_sub(word(limited, at!(oom.counter_usage)));
+    let pages = word_at(limited, at!(oom.counter_max));
+    let left = pages.saturating_sub(word_at(limited, at!(oom.counter_usage)));
     // SAFETY: a map value.
     unsafe {
         if pages < UNLIMITED && left < (*nearest).left {
@@ -151,19 +149,4 @@ fn consider(nearest: *mut Limit, limited: u64, counter: u64) {
             (*nearest).counter = counter;
         }
     }
-}
-
-/// 64 bits of kernel memory; 0 on a fault.
-#[inline(always)]
-fn word(base: u64, offset: u32) -> u64 {
-    let mut value = 0_u64;
-    // SAFETY: a fault leaves zero.
-    unsafe {
-        bpf_probe_read_kernel(
-            (&raw mut value).cast(),
-            8,
-            base.wrapping_add(u64::from(offset)) as *const _,
-        );
-    }
-    value
 }

@@ -213,7 +213,7 @@ impl Loaded {
                 stand_ins.insert(hook.name.to_owned(), stand_in.to_owned());
                 continue;
             }
-            for program in programs(hook.name, is_exact, config.has_second, options.passes) {
+            for program in programs(hook.name, is_exact, config.has_later, options.passes) {
                 attach(&mut ebpf, &program, hook.name, &types)?;
             }
         }
@@ -398,7 +398,7 @@ fn config(btf: &Btf, options: &LoadOptions<'_>) -> Config {
         step_pages: options.resolution.step_bytes.div_ceil(facts::page_size()),
         cpu_bits: u32::BITS - possible.saturating_sub(1).leading_zeros(),
         ends_by_counters: u32::from(!btf.has_tracepoint(MM_END) && !is_left_out(MM_END)),
-        has_second: u32::from(needs_second),
+        has_later: u32::from(needs_second),
         share_bits: options.resolution.share_bits,
         cpus: possible,
         recorder_tid: cpu_parts::own_thread(),
@@ -440,7 +440,7 @@ fn load(
 fn programs(
     hook: &'static str,
     is_exact: bool,
-    has_second: u32,
+    has_later: u32,
     passes: Option<Passes>,
 ) -> Vec<String> {
     let first = if hook == RSS && is_exact {
@@ -453,7 +453,7 @@ fn programs(
     has_first
         .then_some(first)
         .into_iter()
-        .chain(later.into_iter().filter(|_| has_second != 0))
+        .chain(later.into_iter().filter(|_| has_later != 0))
         .collect()
 }
 

@@ -5,8 +5,8 @@ use crate::{
     model::Summary,
     report::{
         ExitReport,
+        bounds::sum_peak,
         escape::{escape, shorten},
-        value::sum_peak,
         words,
     },
     units::{Bytes, Nanos},

@@ -4,6 +4,7 @@
 //! terminal width, colour and the like come in as arguments. [`closing_lines`] are the few lines
 //! that a recorder says at its end, from the light fold alone.
 
+mod bounds;
 mod bytes;
 mod closing;
 mod escape;

@@ -4,6 +4,7 @@ use std::{ffi::OsString, fs, path::Path};
 
 use anyhow::{Context, ensure};
 use monitor_ebpf::abi::Resolution;
+use rtrace::{model::Summary, trace::Trace};
 use rtrace_tests::{
     harness::{self, Recorded, Recorder},
     report::Report,
@@ -169,12 +170,13 @@ fn with_every_change_shown_memory_is_what_proc_says_to_the_byte() -> anyhow::Res
     let run = run(&["--resolution=exact", "--buffer=64M"], &["tour"])?;
     run.report()?;
     run.compare()?;
-    let mut wrong = Vec::new();
+    let (mut wrong, mut compared) = (Vec::new(), 0);
     for look in &run.looks {
         // Rows of fork and exec don't have them.
         let Some(parts) = run.state(look)?.parts else {
             continue;
         };
+        compared += 1;
         let parts = [parts.data, parts.stack, parts.exec, parts.page_tables];
         // Before 6.2 the growth of stacks and page tables is seen as late as that of RSS.
         let bound = if run.is_exact() {
@@ -188,6 +190,37 @@ fn with_every_change_shown_memory_is_what_proc_says_to_the_byte() -> anyhow::Res
         }
     }
     ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
+    ensure!(compared > 20, "only {compared} looks have parts");
+    Ok(())
+}
+
+/// The kernel side's own sum, against one over the rows of a recording that shows every change.
+#[test]
+fn the_highest_sum_of_the_tree_is_that_of_its_rows() -> anyhow::Result<()> {
+    let _alone = harness::alone()?;
+    let run = run(&["--resolution=exact", "--buffer=64M"], &["tour"])?;
+    run.report()?;
+    let recording = &run.timeline.recording;
+    let Some(kept) = recording.peak_rss_sum_bytes else {
+        ensure!(!run.is_exact(), "it isn't kept");
+        return Ok(());
+    };
+    let mut rows = Summary::new();
+    for event in Trace::open(&run.recorded.trace)?.events() {
+        rows.push(&event?);
+    }
+    let highest = rows.peak().context("no memory")?;
+    ensure!(
+        kept.abs_diff(highest.rss) <= 16 * recording.page_size,
+        "kept {kept}, rows {}",
+        highest.rss
+    );
+    let vms = recording.peak_vms_sum_bytes.context("no VMS")?;
+    let highest_vms = rows.peak_vms().context("no VMS in rows")?;
+    ensure!(
+        vms.abs_diff(highest_vms) <= 16 * recording.page_size,
+        "kept {vms}, rows {highest_vms}"
+    );
     Ok(())
 }
 
