@@ -10,15 +10,14 @@ use aya_ebpf::{
     programs::BtfTracePointContext,
 };
 
+use monitor_ebpf::abi::MOST_CPUS;
+
 use crate::{
     emit::setting,
     kernel::{array_pptrs, current_ids},
     maps::{ARRAY_BYTES, ARRAY_COPY, CPU_CELL, CPU_OFFSETS},
     preempt::undisturbed,
 };
-
-/// More CPUs than any host has; the verifier follows only as many turns as this one has CPUs.
-pub(crate) const MOST_CPUS: u32 = 4096;
 
 /// Finds the offsets. The recorder renames itself once, to have this run.
 ///

@@ -16,10 +16,9 @@ use aya_ebpf::{
     },
     programs::BtfTracePointContext,
 };
-use monitor_ebpf::abi::{COMM_LEN, Memory, Parts, absent};
+use monitor_ebpf::abi::{COMM_LEN, MOST_CPUS, Memory, Parts, absent};
 
 use crate::{
-    cpu_parts::MOST_CPUS,
     emit::setting,
     maps::{CPU_OFFSETS, layout},
 };

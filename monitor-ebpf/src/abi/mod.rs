@@ -13,7 +13,7 @@ mod process;
 mod tracked;
 
 pub use calls::{KERNEL_CALL, NOTHING, PREEMPT_DISABLE, PREEMPT_ENABLE};
-pub use config::{Config, Layout, Offset, absent};
+pub use config::{Config, Layout, MOST_CPUS, Offset, absent};
 pub use header::{Header, Kind, Priority, Rescue};
 pub use memory::{Memory, MemoryRecord, MmEndRecord, Parts, Resolution, TreeSums};
 pub use oom::{CGROUP_NAME, OomRecord, OomScope};

@@ -9,7 +9,7 @@ use aya::{
 };
 use aya_log::EbpfLogger;
 use log::Log;
-use monitor_ebpf::abi::{Config, Layout, Rescue, TrackedProcess, TreeSums, absent};
+use monitor_ebpf::abi::{Config, Layout, MOST_CPUS, Rescue, TrackedProcess, TreeSums, absent};
 use thiserror::Error;
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -184,6 +184,10 @@ impl Loaded {
             LoaderBtf::from_sys_fs().map_err(|error| LoadError::Object(error.to_string()))?;
         watch.step("reading them for the loader");
         let config = config(&btf, options);
+        if config.cpus > MOST_CPUS {
+            // Counters are then as exact as what CPUs share of them, and the trace states by how much.
+            layout.mm_rss_parts = u32::MAX;
+        }
         let mut ebpf = load(&btf, layout, config, options)?;
         watch.step("making maps");
         if !absent(layout.mm_rss_parts) {

@@ -133,6 +133,10 @@ fn bounds(report: &Report) -> String {
     let peaks = images(report).filter_map(|i| i.peak_rss_bound_bytes);
     match (peaks.max(), report.tree.peak_rss_sum_bound_bytes) {
         (Some(0), Some(0)) => "Peaks of RSS are exact.".to_owned(),
+        (Some(image), Some(0)) => format!(
+            "Peaks of RSS are exact for the sum, and right to {} for a process.",
+            Bytes(image)
+        ),
         (Some(image), Some(sum)) => format!(
             "Peaks of RSS are right to {} for a process and to {} for the sum.",
             Bytes(image),
