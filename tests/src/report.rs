@@ -240,6 +240,12 @@ impl Process {
 }
 
 impl Report {
+    /// Whether the kernel skipped runs that may each have been an event, and nothing else is missing.
+    pub fn has_skipped_runs(&self) -> bool {
+        let is_skip = |note: &String| note.contains("each may be an event that is missing");
+        !self.trust.complete && self.trust.lost_events == 0 && self.trust.notes.iter().any(is_skip)
+    }
+
     /// Reads the text of `rtrace report --json`.
     ///
     /// # Errors

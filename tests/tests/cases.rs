@@ -98,11 +98,6 @@ const ON_A_DISK: &[(&str, &[&str])] = &[
     ("33", &["peak_rss_file_bytes"]),
 ];
 
-/// Whether this is a machine of `cargo xtask vm`.
-fn is_emulated() -> bool {
-    env::var_os("RTRACE_EMULATED").is_some()
-}
-
 fn selected(words: &[String]) -> anyhow::Result<Vec<String>> {
     let wanted = |name: &String| {
         words.is_empty()
@@ -137,7 +132,7 @@ fn one_case(name: &str) -> anyhow::Result<Outcome> {
     let in_folder = Recorder::new()
         .env("TMPDIR", &temporary)
         .env("PYTHONDONTWRITEBYTECODE", "1");
-    let recorded = in_folder.record_in(folder, &[case.join("run")])?;
+    let recorded = in_folder.record(&[case.join("run")])?;
     let json = recorded.folder.path().join("report.json");
     let output = Command::new(harness::binary()?)
         .arg("report")
@@ -159,7 +154,7 @@ fn one_case(name: &str) -> anyhow::Result<Outcome> {
     let left_out = by_chance.map_or(&[][..], |(_, fields, _)| fields);
     let on_a_disk = ON_A_DISK
         .iter()
-        .find(|(prefix, _)| is_emulated() && name.starts_with(prefix));
+        .find(|(prefix, _)| harness::is_emulated() && name.starts_with(prefix));
     let elsewhere = on_a_disk.map_or(&[][..], |(_, fields)| fields);
     let skipped = [&[SKIPPED_KINDS], fields, left_out, elsewhere].concat();
     let (status, said) = check(&case, &json, &skipped)?;

@@ -100,22 +100,6 @@ fn a_disk_that_is_full() -> anyhow::Result<()> {
 }
 
 #[test]
-fn a_disk_that_is_full_from_the_start() -> anyhow::Result<()> {
-    let _alone = harness::alone()?;
-    let disk = Disk::in_memory(64)?;
-    disk.fill();
-    let trace = trace_on(&disk);
-    let mut call = Recorder::new().call(&trace, &["/bin/sh", "-c", "exit 3"])?;
-    let output = call.output()?;
-    assert_eq!(output.status.code(), Some(STATUS));
-    says(
-        &String::from_utf8_lossy(&output.stderr),
-        "No space left on device",
-    );
-    Ok(())
-}
-
-#[test]
 fn a_disk_that_breaks() -> anyhow::Result<()> {
     let _alone = harness::alone()?;
     let disk = Disk::in_a_file()?;

@@ -2,7 +2,7 @@
 //!
 //! So `cargo xtask test --without HOOK` fails for each of them.
 
-use std::{env, ffi::OsString};
+use std::ffi::OsString;
 
 use anyhow::ensure;
 use rtrace_tests::{
@@ -180,7 +180,7 @@ fn a_fact_is_missing_without_its_hook() -> anyhow::Result<()> {
     let _alone = harness::alone()?;
     for need in NEEDS {
         let (hook, fact) = (need.hook, need.fact);
-        if hook == HOST_RUNS_OUT && env::var_os("RTRACE_EMULATED").is_none() {
+        if hook == HOST_RUNS_OUT && !harness::is_emulated() {
             continue;
         }
         ensure!(

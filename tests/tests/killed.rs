@@ -95,11 +95,7 @@ fn pulses(log: &Path) -> anyhow::Result<Vec<(u32, u64)>> {
 
 /// 1 on a real machine.
 fn slowness() -> u64 {
-    if env::var_os("RTRACE_EMULATED").is_some() {
-        EMULATION
-    } else {
-        1
-    }
+    if harness::is_emulated() { EMULATION } else { 1 }
 }
 
 /// What a process does, as the kernel tells: for who looks into a failure.

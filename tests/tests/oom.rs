@@ -1,6 +1,6 @@
 //! Who was killed for memory, with how much, and what had run out.
 
-use std::{env, ffi::OsString};
+use std::ffi::OsString;
 
 use anyhow::{Context, ensure};
 use rtrace_tests::{
@@ -157,7 +157,7 @@ fn a_kill_by_somebody_else_is_none_for_memory() -> anyhow::Result<()> {
 #[test]
 fn the_whole_host() -> anyhow::Result<()> {
     let _alone = harness::alone()?;
-    if env::var_os("RTRACE_EMULATED").is_none() {
+    if !harness::is_emulated() {
         // A machine that others use must not run out of memory.
         return Ok(());
     }

@@ -2,12 +2,14 @@
 //!
 //! 20 seeds by default, 1,000 with `RTRACE_LONG=1`, or `RTRACE_SEEDS=N` (or one: `RTRACE_SEED=S`).
 
-use std::{env, ffi::OsString, fs, ops::RangeInclusive, os::unix::ffi::OsStrExt};
+use std::{
+    cell::Cell, env, ffi::OsString, fs, ops::RangeInclusive, os::unix::ffi::OsStrExt, path::Path,
+};
 
 use anyhow::Context;
 use rtrace_tests::{
     clock::boot_ns,
-    harness::{self, Recorder},
+    harness::{self, Recorded, Recorder},
     lone_surrogates::Text,
     truth,
     victims::victim,
@@ -37,26 +39,39 @@ fn one_tree(how: &Recorder, seed: u64) -> anyhow::Result<usize> {
         log.clone().into(),
         folder.path().into(),
     ];
-    let before = boot_ns()?;
-    let recorded = how.record_in(folder, &command)?;
-    let between = (before, recorded.ended_ns);
-    let outcome = (|| {
-        let truth = truth::parse(&fs::read_to_string(&log)?)?;
-        let words: Vec<_> = command
-            .iter()
-            .map(|word| Text(word.as_bytes().to_vec()))
-            .collect();
-        let report = recorded.report()?;
-        truth::compare(&report, &truth, &words, between).into_result()?;
-        Ok(truth.nodes.len())
-    })();
-    outcome.map_err(|error: anyhow::Error| {
-        let kept = recorded.keep();
-        error.context(format!(
-            "seed {seed} (RTRACE_SEED={seed} repeats it), files kept in {}",
-            kept.display()
-        ))
+    let before = Cell::new(0);
+    let record = || {
+        let _none_yet = fs::remove_file(&log);
+        before.set(boot_ns()?);
+        how.record_in(tempfile::tempdir()?, &command)
+    };
+    harness::record_and_check(record, |recorded| {
+        let between = (before.get(), recorded.ended_ns);
+        compare(&recorded, &log, &command, between).map_err(|error| {
+            let (kept, truth) = (recorded.keep(), fs::read_to_string(&log));
+            let _as_well = fs::write(kept.join("truth.log"), truth.unwrap_or_default());
+            error.context(format!(
+                "seed {seed} (RTRACE_SEED={seed} repeats it), files kept in {}",
+                kept.display()
+            ))
+        })
     })
+}
+
+/// The number of processes, if the report tells all about them.
+fn compare(
+    recorded: &Recorded,
+    log: &Path,
+    command: &[OsString],
+    between: (u64, u64),
+) -> anyhow::Result<usize> {
+    let truth = truth::parse(&fs::read_to_string(log)?)?;
+    let words: Vec<_> = command
+        .iter()
+        .map(|word| Text(word.as_bytes().to_vec()))
+        .collect();
+    truth::compare(&recorded.report()?, &truth, &words, between).into_result()?;
+    Ok(truth.nodes.len())
 }
 
 #[test]
@@ -71,7 +86,7 @@ fn what_the_first_programs_do_not_see_the_later_ones_report() -> anyhow::Result<
     let recorder = Recorder::new().option("--passes=later");
     // With one program less, skipped runs matter on emulated machines where programs are preempted. Threads of
     // one priority that aren't scheduled in turns don't preempt each other.
-    let recorder = if std::env::var_os("RTRACE_EMULATED").is_some() {
+    let recorder = if harness::is_emulated() {
         recorder.under(&["chrt", "--fifo", "1"])
     } else {
         recorder

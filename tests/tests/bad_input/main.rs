@@ -19,7 +19,7 @@ mod hosts;
 mod traces;
 
 /// Typed after `rtrace`, the status, and a part of what is said.
-const TYPED: [(&str, i32, &str); 29] = [
+const TYPED: [(&str, i32, &str); 30] = [
     (
         "record -- no-such-program",
         127,
@@ -74,6 +74,11 @@ const TYPED: [(&str, i32, &str); 29] = [
         "record -o read-only/t.parquet -- true",
         125,
         "cannot write to read-only: Read-only file system",
+    ),
+    (
+        "record -o full/t.parquet -- true",
+        125,
+        "No space left on device",
     ),
     ("record -o  -- true", 125, "a value is required"),
     (
@@ -141,21 +146,25 @@ const WITHOUT_RIGHTS: [(&str, i32, &str); 3] = [
 struct Place {
     folder: tempfile::TempDir,
     /// Mounted while the place is in use.
-    disk: Disk,
+    read_only: Disk,
+    full: Disk,
 }
 
 impl Place {
     fn new() -> anyhow::Result<Self> {
         let place = Self {
             folder: tempfile::tempdir()?,
-            disk: Disk::read_only()?,
+            read_only: Disk::read_only()?,
+            full: Disk::in_memory(64)?,
         };
+        place.full.fill();
         let path = |name: &str| place.path().join(name);
         let mode =
             |name: &str, mode| fs::set_permissions(path(name), fs::Permissions::from_mode(mode));
         mode("", 0o755)?;
         fs::copy(harness::binary()?, path("rtrace"))?;
-        symlink(place.disk.path(), path("read-only"))?;
+        symlink(place.read_only.path(), path("read-only"))?;
+        symlink(place.full.path(), path("full"))?;
         mkfifo(&path("a-pipe"), Mode::S_IRWXU)?;
         fs::create_dir(path("a-folder"))?;
         fs::create_dir(path("out"))?;
@@ -202,7 +211,7 @@ impl Place {
     /// Every file below, with its size.
     fn files(&self) -> anyhow::Result<BTreeMap<PathBuf, u64>> {
         let mut files = BTreeMap::new();
-        for folder in ["", "a-folder", "out", "mine"] {
+        for folder in ["", "a-folder", "out", "mine", "full"] {
             for entry in fs::read_dir(self.path().join(folder))? {
                 let entry = entry?;
                 files.insert(entry.path(), entry.metadata()?.len());
@@ -302,32 +311,6 @@ fn a_folder_that_was_removed_is_told() -> anyhow::Result<()> {
     assert_eq!(said, "rtrace: cannot write to .: it has been removed\n");
     assert!(!place.path().join("out/ran").exists());
     Ok(())
-}
-
-/// A full disk isn't looked for: it may have room again once there is something to write. So the command runs,
-/// and the status is its own.
-#[test]
-fn a_full_disk_is_told_and_the_command_runs() -> anyhow::Result<()> {
-    let _alone = harness::alone()?;
-    let disk = Disk::in_memory(64)?;
-    disk.fill();
-    let place = Place::new()?;
-    symlink(disk.path(), place.path().join("full"))?;
-    let typed = "record -q -o full/t.parquet -- echo ran";
-    let output = place.run(false, typed)?;
-    let said = String::from_utf8(output.stderr)?;
-    ensure!(output.status.success(), "{}: {said}", output.status);
-    assert_eq!(output.stdout, b"ran\n");
-    let lines: Vec<&str> = said.lines().collect();
-    ensure!(lines.len() == 2, "{said}");
-    for line in &lines {
-        let cause = "cannot write full/t.parquet: No space left on device";
-        ensure!(line.contains(cause), "{line}");
-    }
-    let said = lines.join("`<br>`");
-    let table =
-        format!("| typed | status | said |\n|---|---|---|\n| `rtrace {typed}` | 0 | `{said}` |\n");
-    write_section("full", &table)
 }
 
 /// Puts a table into the page between its marks, if that is asked for.

@@ -245,7 +245,7 @@ fn a_resolution_of_one_s_own_holds_too() -> anyhow::Result<()> {
 #[test]
 fn a_walk_of_thousands_of_steps_agrees_at_each_of_them() -> anyhow::Result<()> {
     let _alone = harness::alone()?;
-    let steps = if std::env::var_os("RTRACE_EMULATED").is_some() {
+    let steps = if harness::is_emulated() {
         "300"
     } else {
         "3000"

@@ -300,6 +300,7 @@ fn a_skipped_run_is_a_gap_unless_the_next_one_shows_the_same() {
         story.tree().trust.complete
     };
     assert!(skipped("rss_stat") && skipped("mmap_lock_released"));
+    assert!(skipped("mm_vmscan_memcg_reclaim_begin"));
     assert!(!skipped("sched_process_exit") && !skipped("exit_mmap"));
 }
 
