@@ -38,9 +38,9 @@ pub(super) fn check(output: &Path) -> anyhow::Result<()> {
         .map_err(Error::from)
         .with_context(cannot)?;
     in_the_way(output, fs::symlink_metadata(output))?;
-    has_room(folder).with_context(|| {
-        format!(
-            "{}; make room ({} KiB at least), or choose another place with -o",
+    has_room(folder).map_err(|error| {
+        anyhow!(
+            "{}: {error}; make room ({} KiB at least), or choose another place with -o",
             cannot(),
             LEAST_ROOM >> 10
         )
@@ -56,7 +56,7 @@ fn has_room(folder: &Path) -> std::io::Result<()> {
         .custom_flags(OFlag::O_TMPFILE.bits())
         .open(folder);
     match nameless {
-        Ok(mut file) => file.write_all(&[0; LEAST_ROOM]),
+        Ok(mut file) => file.write_all(&vec![0; LEAST_ROOM]),
         Err(error)
             if matches!(
                 error.kind(),
