@@ -3,12 +3,14 @@
 //! `exit_mmap` tells the end. 5.10 doesn't have it: there an address space is over when nobody uses
 //! it and its counters have come down to nothing, or at the latest when its last user's exit is seen.
 
-use monitor_ebpf::abi::{Kind, Memory, MemoryRecord, MmEndRecord, Parts, Resolution};
+use monitor_ebpf::abi::{
+    Churn, Config, Kind, Memory, MemoryRecord, MmEndRecord, Parts, Resolution,
+};
 
 use crate::{
     atomic,
     emit::{Subject, count_full, cpu, emit, now, setting},
-    kernel::Mm,
+    kernel::{Mm, current_cpu_ns},
     maps::{ADDRESS_SPACES, AddressSpace, ENDING, NEW_SPACE},
     tree,
 };
@@ -19,10 +21,11 @@ pub(crate) fn find(mm: Mm) -> Option<*mut AddressSpace> {
     ADDRESS_SPACES.get_ptr_mut(mm.address())
 }
 
-/// Enters an address space.
+/// Enters an address space. A fork's copy begins with pages that aren't its own.
 #[inline(always)]
-fn enter(mm: Mm) -> Option<*mut AddressSpace> {
+fn enter(mm: Mm, is_copy: bool) -> Option<*mut AddressSpace> {
     let new = NEW_SPACE.get_ptr_mut(0)?;
+    let sees_writes = setting!(faults) & Config::SEES_WRITES != 0;
     // SAFETY: this CPU's room.
     let (space, memory) = unsafe {
         (*new).id = new_id();
@@ -40,6 +43,12 @@ fn enter(mm: Mm) -> Option<*mut AddressSpace> {
         (*new).peak_swap = 0;
         (*new).settled_vm = memory.total_vm;
         (*new).settled_stack = mm.stack_vm();
+        (*new).churn = Churn {
+            grown: 0,
+            write_faults: if sees_writes { 0 } else { u64::MAX },
+        };
+        (*new).sent_churn = (*new).churn;
+        (*new).inherited = if is_copy { memory.rss[ANON] } else { 0 };
         (&*new, memory)
     };
     if ADDRESS_SPACES.insert(mm.address(), space, 0).is_err() {
@@ -57,7 +66,7 @@ fn enter(mm: Mm) -> Option<*mut AddressSpace> {
 /// One that `is_new` to the kernel isn't the one that was known under its address: the end of that
 /// one was missed, and is made up for here.
 #[inline(always)]
-pub(crate) fn bind(mm: Mm, is_new: bool) -> u64 {
+pub(crate) fn bind(mm: Mm, is_new: bool, is_copy: bool) -> u64 {
     if mm.address() == 0 {
         return 0;
     }
@@ -65,7 +74,7 @@ pub(crate) fn bind(mm: Mm, is_new: bool) -> u64 {
     if let Some(stale) = known.filter(|_| is_new) {
         end(stale, mm.address());
     }
-    let Some(space) = known.filter(|_| !is_new).or_else(|| enter(mm)) else {
+    let Some(space) = known.filter(|_| !is_new).or_else(|| enter(mm, is_copy)) else {
         return 0;
     };
     // SAFETY: a map value.
@@ -90,6 +99,7 @@ pub(crate) fn end(space: *mut AddressSpace, address: u64) {
             (*record).last = (*space).last;
             (*record).peak_vm = (*space).peak_vm;
             (*record).peak_swap = (*space).peak_swap;
+            (*record).churn = (*space).churn;
         }
     });
     // SAFETY: a map value.
@@ -185,12 +195,55 @@ unsafe fn changed(space: *mut AddressSpace, index: usize, value: i64, before: i6
         } else {
             tree::rss(value - before);
         }
+        let mut is_due = false;
+        if index == ANON && value > before && space.flags & ENDING == 0 {
+            is_due = came(space, value - before);
+        }
         let whole = resident(&space.now);
         if whole > resident(&space.peak) {
             space.peak = space.now;
             space.peak_ns = now();
         }
-        resolution().is_due(value.abs_diff(space.sent.rss[index]), positive(whole))
+        // What a fork's copy began with is its creator's: it would hide what it does itself.
+        let own = positive(whole - space.inherited);
+        is_due || resolution().is_due(value.abs_diff(space.sent.rss[index]), own)
+    }
+}
+
+/// Takes anonymous pages that came. Whether a record is due, since more of a fork's pages may be its own.
+#[inline(always)]
+pub(crate) fn came(space: *mut AddressSpace, pages: i64) -> bool {
+    // SAFETY: a map value; other CPUs add at once.
+    unsafe {
+        let grown = &raw mut (*space).churn.grown;
+        atomic::add(grown.cast(), pages);
+        is_churn_due(space, grown.read_volatile() - (*space).sent_churn.grown)
+    }
+}
+
+/// Takes a write to a page that was write-protected. Whether a record is due.
+#[inline(always)]
+pub(crate) fn wrote(space: *mut AddressSpace) -> bool {
+    // SAFETY: a map value; other CPUs add at once.
+    unsafe {
+        let faults = &raw mut (*space).churn.write_faults;
+        atomic::add(faults.cast(), 1);
+        let moved = faults.read_volatile() - (*space).sent_churn.write_faults;
+        is_churn_due(space, moved)
+    }
+}
+
+/// Whether it has to be shown that so many pages more may be a fork's own. Not when all may be anyway.
+#[inline(always)]
+fn is_churn_due(space: *mut AddressSpace, moved: u64) -> bool {
+    // SAFETY: a map value.
+    unsafe {
+        let space = &*space;
+        let own = space.churn.grown.wrapping_add(space.churn.write_faults);
+        let (all, sent) = (positive(space.now.rss[ANON]), space.sent_churn);
+        space.inherited > 0
+            && (own < all || sent.grown.wrapping_add(sent.write_faults) < all)
+            && resolution().is_due(moved, own)
     }
 }
 
@@ -288,13 +341,19 @@ fn mapped(space: &mut AddressSpace, total_vm: u64, before: u64) -> bool {
 #[inline(always)]
 pub(crate) fn show(space: *mut AddressSpace, parts: Parts, subject: Subject) {
     // SAFETY: a map value.
-    let (id, current) = unsafe { ((*space).id, (*space).now) };
+    let (id, current, churn) = unsafe { ((*space).id, (*space).now, (*space).churn) };
     let is_sent = emit::<MemoryRecord>(Kind::MEMORY, now(), subject, |record| {
         // SAFETY: room that was just reserved.
         unsafe {
             (*record).mm = id;
             (*record).now = current;
             (*record).parts = parts;
+            (*record).churn = churn;
+            (*record).cpu_ns = if subject.pid == 0 {
+                0
+            } else {
+                current_cpu_ns()
+            };
         }
     });
     if is_sent {
@@ -303,6 +362,7 @@ pub(crate) fn show(space: *mut AddressSpace, parts: Parts, subject: Subject) {
         unsafe {
             (*space).sent = current;
             (*space).sent_parts = parts;
+            (*space).sent_churn = churn;
         }
     }
 }
@@ -312,7 +372,11 @@ pub(crate) fn show(space: *mut AddressSpace, parts: Parts, subject: Subject) {
 pub(crate) fn show_changed(space: *mut AddressSpace, mm: Mm, subject: Subject) {
     // SAFETY: a map value.
     let (now, sent) = unsafe { ((*space).now, (*space).sent) };
-    if now.rss[0] != sent.rss[0]
+    // SAFETY: a map value.
+    let (churn, sent_churn) = unsafe { ((*space).churn, (*space).sent_churn) };
+    if churn.grown != sent_churn.grown
+        || churn.write_faults != sent_churn.write_faults
+        || now.rss[0] != sent.rss[0]
         || now.rss[1] != sent.rss[1]
         || now.rss[2] != sent.rss[2]
         || now.rss[3] != sent.rss[3]
@@ -330,6 +394,7 @@ fn resolution() -> Resolution {
     }
 }
 
+const ANON: usize = 1;
 const SWAP: usize = 2;
 
 /// File, anonymous and shared-memory pages; swap isn't resident.

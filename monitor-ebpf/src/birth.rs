@@ -119,7 +119,10 @@ fn fork(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
         show_changed(space, creator_mm, creator_subject);
     }
     let child_mm = child.mm();
-    let mm = bind(child_mm, child_mm.address() != creator_mm.address());
+    let mm = {
+        let is_copy = child_mm.address() != creator_mm.address();
+        bind(child_mm, is_copy, is_copy)
+    };
     // SAFETY: map values.
     let (clone_flags, old_mm) = unsafe {
         (*process).mm = mm;

@@ -69,7 +69,7 @@ fn exec(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
         }
         pass.count_rescue(Rescue::EXEC);
     }
-    let mm = bind(space, true);
+    let mm = bind(space, true, false);
     // SAFETY: a map value.
     let old_mm = unsafe {
         let old = (*process).mm;

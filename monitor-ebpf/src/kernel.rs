@@ -397,6 +397,22 @@ pub(crate) fn is_group_dead(ctx: &BtfTracePointContext, signals: Signals) -> boo
     }
 }
 
+/// Error code of a page fault.
+#[inline(always)]
+pub(crate) fn error_code(ctx: &BtfTracePointContext) -> u64 {
+    argument::<2>(ctx)
+}
+
+/// CPU time of the running thread up to the last tick or switch, ns.
+#[inline(always)]
+pub(crate) fn current_cpu_ns() -> u64 {
+    // SAFETY: a helper without arguments.
+    word_at(
+        unsafe { bpf_get_current_task() },
+        at!(task_sum_exec_runtime),
+    )
+}
+
 /// Which counter `rss_stat` is about.
 #[inline(always)]
 pub(crate) fn rss_member(ctx: &BtfTracePointContext) -> u32 {

@@ -27,6 +27,8 @@ mod emit;
 #[cfg(target_arch = "bpf")]
 mod exec;
 #[cfg(target_arch = "bpf")]
+mod fault;
+#[cfg(target_arch = "bpf")]
 mod filter;
 #[cfg(target_arch = "bpf")]
 mod kernel;

@@ -4,7 +4,9 @@ use aya_ebpf::{
     macros::map,
     maps::{Array, HashMap, LruHashMap, PerCpuArray, RingBuf},
 };
-use monitor_ebpf::abi::{Config, Kind, Layout, Memory, Parts, Rescue, TrackedProcess, TreeSums};
+use monitor_ebpf::abi::{
+    Churn, Config, Kind, Layout, Memory, Parts, Rescue, TrackedProcess, TreeSums,
+};
 
 use crate::{exec::Scratch, kernel::oom::Limit};
 
@@ -28,7 +30,7 @@ static CONFIG: Config = Config {
     cpus: 0,
     recorder_tid: 0,
     vm_by_calls: 0,
-    reserved: 0,
+    faults: 0,
     mapping_calls: [0; 8],
 };
 
@@ -145,4 +147,9 @@ pub(crate) struct AddressSpace {
     /// Where VMS is read after system calls: after the last one, and the stack's part of it.
     pub(crate) settled_vm: u64,
     pub(crate) settled_stack: u64,
+    /// Of its anonymous pages: now, and as of the last record.
+    pub(crate) churn: Churn,
+    pub(crate) sent_churn: Churn,
+    /// Anonymous pages that it was forked with; 0 after an exec.
+    pub(crate) inherited: i64,
 }

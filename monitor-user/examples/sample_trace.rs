@@ -74,6 +74,8 @@ fn events() -> Vec<(ProcessKey, What)> {
                 mm: 3,
                 now,
                 parts: None,
+                churn: None,
+                cpu_ns: None,
             },
         ));
     }
@@ -86,6 +88,7 @@ fn events() -> Vec<(ProcessKey, What)> {
         last: memory(40),
         peak_vms: 150 << 20,
         peak_swap: 0,
+        churn: None,
     };
     let exit = Exit {
         status: 139,

@@ -56,6 +56,28 @@ pub struct Tree {
     pub max_depth: Option<u64>,
     /// Processes that the OOM killer ended.
     pub oom_kills: Option<u64>,
+    /// Highest sum of RSS.
+    pub peak_rss_sum_bytes: Option<u64>,
+    /// Memory in use then, shared pages counted once: at least this.
+    pub peak_unique_low_bytes: Option<u64>,
+    /// At most this.
+    pub peak_unique_high_bytes: Option<u64>,
+    /// The largest steps in which mapped memory grew.
+    #[serde(default)]
+    pub vms_steps: Vec<Step>,
+}
+
+/// A step in which mapped memory grew.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Step {
+    /// `mapped`, `forked` or `executed`.
+    pub how: String,
+    /// By this much.
+    pub bytes: u64,
+    /// Thread that did it.
+    pub tid: Option<u32>,
+    /// What grew most.
+    pub part: Option<String>,
 }
 
 /// How far the report can be relied on.
@@ -196,6 +218,12 @@ pub struct Image {
     pub peak_rss_bytes: Option<u64>,
     /// By how much that peak may be wrong.
     pub peak_rss_bound_bytes: Option<u64>,
+    /// RSS that it began with.
+    pub start_rss_bytes: Option<u64>,
+    /// Anonymous pages that it has from its creator.
+    pub inherited_anon_bytes: Option<u64>,
+    /// Write faults on pages that were there.
+    pub write_faults: Option<u64>,
     /// RSS just before the image ended.
     pub end_rss_bytes: Option<u64>,
     /// Highest VMS.

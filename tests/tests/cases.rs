@@ -36,16 +36,6 @@ const UNKNOWN: &[(&str, &[&str], &str)] = &[
     ("24", &["exit.sender"], "senders need signal_generate"),
     ("25", &["exit.sender"], "senders need signal_generate"),
     (
-        "30",
-        &["peak_unique"],
-        "the bounds need shared and inherited pages",
-    ),
-    (
-        "31",
-        &["peak_unique"],
-        "the bounds need shared and inherited pages",
-    ),
-    (
         "37",
         &["fork_failures", "failed_forks"],
         "failed calls need sys_exit",

@@ -165,10 +165,17 @@ pub struct Config {
     pub recorder_tid: u32,
     /// 1: this kernel has no tracepoint `mmap_lock_released`, so VMS is read after [`Self::mapping_calls`].
     pub vm_by_calls: u32,
-    /// Zero.
-    pub reserved: u32,
+    /// What page faults tell: a sum of [`Self::SEES_WRITES`] and [`Self::COUNTS_PAGES`].
+    pub faults: u32,
     /// Numbers of the system calls that change mappings; unused ones are `u32::MAX`.
     pub mapping_calls: [u32; 8],
+}
+
+impl Config {
+    /// Page faults are seen, so those of writes to pages that were there are counted.
+    pub const SEES_WRITES: u32 = 1;
+    /// Counters lag behind, so each fault of a page that wasn't there counts as one that came.
+    pub const COUNTS_PAGES: u32 = 2;
 }
 
 const _: () = {

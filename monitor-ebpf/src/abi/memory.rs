@@ -40,6 +40,24 @@ pub struct Parts {
 
 assert_layout!(Parts, 32, { data_vm: 0, exec_vm: 8, stack_vm: 16, page_tables: 24 });
 
+/// What has happened to an address space's anonymous pages since it was entered at fork or exec.
+///
+/// A forked process starts with its creator's pages. Those that it may have to itself are at most as many
+/// as came (`grown`) and as were copied when they were written to (`write_faults`).
+#[repr(C)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable,
+)]
+pub struct Churn {
+    /// Pages that came, those included that have gone again; too many rather than too few.
+    pub grown: u64,
+    /// Page faults of writes to pages that were there but write-protected (`page_fault_user` and
+    /// `page_fault_kernel`): each copied a page at most. `u64::MAX`: not seen.
+    pub write_faults: u64,
+}
+
+assert_layout!(Churn, 16, { grown: 0, write_faults: 8 });
+
 /// When a record of a change is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resolution {
@@ -79,9 +97,13 @@ pub struct MemoryRecord {
     pub now: Memory,
     /// What it consists of.
     pub parts: Parts,
+    /// What has happened to its anonymous pages.
+    pub churn: Churn,
+    /// CPU time of the thread, up to one tick less than the truth, ns; 0 without a subject.
+    pub cpu_ns: u64,
 }
 
-assert_layout!(MemoryRecord, 112, { header: 0, mm: 32, now: 40, parts: 80 });
+assert_layout!(MemoryRecord, 136, { header: 0, mm: 32, now: 40, parts: 80, churn: 112, cpu_ns: 128 });
 
 /// Sums over the address spaces of all traced processes, each once. Value of the map `TREE`.
 #[repr(C)]
@@ -125,9 +147,11 @@ pub struct MmEndRecord {
     pub peak_vm: u64,
     /// Most swap entries at any event of this address space.
     pub peak_swap: u64,
+    /// What has happened to its anonymous pages, the tear-down not counted.
+    pub churn: Churn,
 }
 
-assert_layout!(MmEndRecord, 144, { header: 0, mm: 32, peak: 40, peak_ns: 80, last: 88, peak_vm: 128, peak_swap: 136 });
+assert_layout!(MmEndRecord, 160, { header: 0, mm: 32, peak: 40, peak_ns: 80, last: 88, peak_vm: 128, peak_swap: 136, churn: 144 });
 
 #[cfg(test)]
 mod tests {

@@ -15,7 +15,7 @@ mod tracked;
 pub use calls::{KERNEL_CALL, NOTHING, PREEMPT_DISABLE, PREEMPT_ENABLE};
 pub use config::{Config, Layout, MOST_CPUS, Offset, absent};
 pub use header::{Header, Kind, Priority, Rescue};
-pub use memory::{Memory, MemoryRecord, MmEndRecord, Parts, Resolution, TreeSums};
+pub use memory::{Churn, Memory, MemoryRecord, MmEndRecord, Parts, Resolution, TreeSums};
 pub use oom::{CGROUP_NAME, OomRecord, OomScope};
 pub use places::{OomPlaces, UsagePlaces};
 pub use process::{
@@ -25,7 +25,7 @@ pub use process::{
 pub use tracked::TrackedProcess;
 
 /// Raised whenever a layout in this module changes; written into every trace.
-pub const ABI_VERSION: u32 = 2;
+pub const ABI_VERSION: u32 = 3;
 
 /// Asserts size and field offsets of a record at compile time.
 ///

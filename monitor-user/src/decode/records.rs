@@ -1,16 +1,16 @@
 //! The records of fixed size.
 
 use monitor_ebpf::abi::{
-    ExitRecord, ForkRecord, Header, Kind, Memory as KernelMemory, MemoryRecord, MmEndRecord,
-    OomRecord, OomScope as AbiScope, Parts as KernelParts, ReapedRecord, RenameRecord,
-    ThreadRecord,
+    Churn as KernelChurn, ExitRecord, ForkRecord, Header, Kind, Memory as KernelMemory,
+    MemoryRecord, MmEndRecord, OomRecord, OomScope as AbiScope, Parts as KernelParts, ReapedRecord,
+    RenameRecord, ThreadRecord,
 };
 use zerocopy::FromBytes;
 
 use super::usage;
 use crate::{
     event::{
-        Event, Exit, Fork, Memory, Mm, MmEnd, Oom, OomScope, Parts, Reaped, Subject, Thread,
+        Churn, Event, Exit, Fork, Memory, Mm, MmEnd, Oom, OomScope, Parts, Reaped, Subject, Thread,
         ThreadExit, What,
     },
     units::ProcessKey,
@@ -51,6 +51,8 @@ pub(super) fn decode(header: &Header, bytes: &[u8], page_size: u64) -> Option<Ev
                 mm: record.mm,
                 now: memory(&record.now, page_size),
                 parts: Some(parts(&record.parts, page_size)),
+                churn: Some(churn(record.churn, page_size)),
+                cpu_ns: process(header.pid, header.start_ns).map(|_| record.cpu_ns),
             }
         }
         Kind::MM_END => What::MmEnd(mm_end(&read::<MmEndRecord>(bytes)?, page_size)),
@@ -91,6 +93,7 @@ fn mm_end(record: &MmEndRecord, page_size: u64) -> MmEnd {
         last: memory(&record.last, page_size),
         peak_vms: record.peak_vm.saturating_mul(page_size),
         peak_swap: record.peak_swap.saturating_mul(page_size),
+        churn: Some(churn(record.churn, page_size)),
     }
 }
 
@@ -148,6 +151,13 @@ fn parts(kernel: &KernelParts, page_size: u64) -> Parts {
         exec: bytes(kernel.exec_vm),
         stack: bytes(kernel.stack_vm),
         page_tables: kernel.page_tables,
+    }
+}
+
+fn churn(kernel: KernelChurn, page_size: u64) -> Churn {
+    Churn {
+        grown: kernel.grown.saturating_mul(page_size),
+        write_faults: usage::known(kernel.write_faults),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Records as the kernel side lays them out.
 
 use monitor_ebpf::abi::{
-    ArgsRecord, CGROUP_NAME, ExecRecord, ExitRecord, ForkRecord, Header, Kind, Memory,
+    ArgsRecord, CGROUP_NAME, Churn, ExecRecord, ExitRecord, ForkRecord, Header, Kind, Memory,
     MemoryRecord, OomRecord, OomScope, Parts,
 };
 use zerocopy::IntoBytes;
@@ -76,6 +76,11 @@ fn pages_become_bytes_and_what_is_below_zero_is_nothing() {
             stack_vm: 1,
             page_tables: 8192,
         },
+        churn: Churn {
+            grown: 6,
+            write_faults: u64::MAX,
+        },
+        cpu_ns: 77,
     };
     let (events, malformed) = decode_all(&[record.as_bytes().to_vec()]);
     assert_eq!(malformed, 0);
@@ -84,6 +89,9 @@ fn pages_become_bytes_and_what_is_below_zero_is_nothing() {
         mm: 9,
         now,
         parts: Some(parts),
+        churn: Some(churn),
+        // Whose thread it was isn't known.
+        cpu_ns: None,
     } = events[0].what
     else {
         panic!("{events:?}")
@@ -93,6 +101,7 @@ fn pages_become_bytes_and_what_is_below_zero_is_nothing() {
         (PAGE, 2 * PAGE, 3 * PAGE, 0, 10 * PAGE)
     );
     assert_eq!(now.rss(), 3 * PAGE);
+    assert_eq!((churn.grown, churn.write_faults), (6 * PAGE, None));
     assert_eq!(
         (parts.data, parts.exec, parts.stack, parts.page_tables),
         (5 * PAGE, 2 * PAGE, PAGE, 8192)

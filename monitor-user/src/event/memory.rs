@@ -39,6 +39,19 @@ pub struct Parts {
     pub page_tables: u64,
 }
 
+/// What has happened to an address space's anonymous pages since fork or exec gave it to its process.
+///
+/// A forked process starts with its creator's pages: those that it may have to itself are at most as many as
+/// came and as were copied when they were written to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Churn {
+    /// Bytes that came, those included that have gone again; too many rather than too few.
+    pub grown: u64,
+    /// Write faults on pages that were there; each copied a page at most. What the kernel itself copies without
+    /// a fault (`O_DIRECT`, `process_vm_writev`, ptrace) isn't among them. `None`: not seen.
+    pub write_faults: Option<u64>,
+}
+
 /// The end of an address space, with what the kernel side kept of its whole life.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MmEnd {
@@ -54,4 +67,6 @@ pub struct MmEnd {
     pub peak_vms: u64,
     /// Highest swap use, bytes.
     pub peak_swap: u64,
+    /// What had happened to its anonymous pages; `None` in traces of before version 1.2.
+    pub churn: Option<Churn>,
 }

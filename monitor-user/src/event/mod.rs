@@ -8,7 +8,7 @@ mod oom;
 mod process;
 mod recording;
 
-pub use memory::{Memory, MmEnd, Parts};
+pub use memory::{Churn, Memory, MmEnd, Parts};
 pub use oom::{Oom, OomScope};
 pub use process::{Exec, Exit, Fork, Loss, Reaped, Snapshot, Thread, ThreadExit, Usage};
 pub use recording::Recording;
@@ -66,6 +66,10 @@ pub enum What {
         now: Memory,
         /// What it consists of; `None` in traces of before version 1.1.
         parts: Option<Parts>,
+        /// What has happened to its anonymous pages; `None` in traces of before version 1.2.
+        churn: Option<Churn>,
+        /// CPU time of the subject, a thread, so far, ns; up to one tick less than the truth.
+        cpu_ns: Option<u64>,
     },
     /// An address space was torn down.
     MmEnd(MmEnd),

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::{
-    event::{Event, Exec, Exit, Fork, Memory, Mm, MmEnd, Recording, What},
+    event::{Event, Exec, Exit, Fork, Memory, Mm, MmEnd, Parts, Recording, What},
     model::{
         Summary, Timeline, Tree, build,
         draft::{Draft, ImageDraft},
         memory::{ImageAt, Spaces},
         order::Sorter,
+        steps::{Growth, Part, Step, Steps, grown_part},
     },
     units::ProcessKey,
 };
@@ -31,6 +32,7 @@ pub(super) struct State {
     pub(super) spaces: Spaces,
     pub(super) summary: Summary,
     pub(super) timeline: Timeline,
+    pub(super) steps: Steps,
     /// Records lost, as events in the stream tell.
     pub(super) lost: BTreeMap<String, u64>,
     /// Events that this state saw.
@@ -75,7 +77,20 @@ impl State {
         }
         let process = event.subject.map(|s| self.process(s.process));
         match (&event.what, process) {
-            (What::Memory { mm, now, .. }, _) => self.memory(event.time_ns, *mm, *now, process),
+            (
+                What::Memory {
+                    mm,
+                    now,
+                    parts,
+                    churn,
+                    ..
+                },
+                _,
+            ) => {
+                self.grow(event, *mm, (*now, *parts));
+                self.spaces.at(*mm, event.time_ns).churn = *churn;
+                self.memory(event.time_ns, *mm, (*now, *parts), process);
+            }
             (What::MmEnd(end), _) => self.mm_end(event.time_ns, end),
             (What::Loss(loss), _) => {
                 for (kind, n) in &loss.lost {
@@ -92,8 +107,18 @@ impl State {
         let draft = &mut self.processes[at];
         draft.seen_ns = draft.seen_ns.max(time_ns);
         match &event.what {
-            What::Fork(fork) => self.fork(time_ns, at, fork),
-            What::Exec(exec) => self.exec(time_ns, at, exec),
+            What::Fork(fork) => {
+                if let Some(mm) = fork.mm.filter(|mm| Some(*mm) != fork.creator_mm) {
+                    self.begin(event, mm, Growth::Forked, fork.memory);
+                }
+                self.fork(time_ns, at, fork);
+            }
+            What::Exec(exec) => {
+                if let Some(mm) = exec.mm {
+                    self.begin(event, mm, Growth::Executed, exec.memory);
+                }
+                self.exec(time_ns, at, exec);
+            }
             What::Exit(exit) => self.exit(event, at, *exit),
             What::Thread(thread) => {
                 draft.threads += 1;
@@ -116,6 +141,35 @@ impl State {
             What::Snapshot(snapshot) => draft.snapshot = Some((time_ns, *snapshot)),
             What::Memory { .. } | What::MmEnd(_) | What::Loss(_) => {}
         }
+    }
+
+    /// A process has a new address space.
+    fn begin(&mut self, event: &Event, mm: Mm, growth: Growth, memory: Memory) {
+        self.step(event, mm, growth, (0, memory.vms), None);
+    }
+
+    /// More may be mapped than before.
+    fn grow(&mut self, event: &Event, mm: Mm, now: (Memory, Option<Parts>)) {
+        let Some(space) = self.spaces.get(mm).filter(|space| space.rows.seen) else {
+            return;
+        };
+        let before = (space.now, space.parts);
+        if event.time_ns >= space.now_ns && now.0.vms > before.0.vms {
+            let part = grown_part(before, now);
+            self.step(event, mm, Growth::Mapped, (before.0.vms, now.0.vms), part);
+        }
+    }
+
+    fn step(&mut self, event: &Event, mm: Mm, growth: Growth, vms: (u64, u64), part: Option<Part>) {
+        self.steps.push(Step {
+            time_ns: event.time_ns,
+            mm,
+            subject: event.subject,
+            growth,
+            bytes: vms.1.saturating_sub(vms.0),
+            vms: vms.1,
+            part,
+        });
     }
 
     fn process(&mut self, key: ProcessKey) -> usize {
@@ -152,6 +206,7 @@ impl State {
         let space = self.spaces.at(mm, time_ns);
         if !shared {
             space.note(time_ns, fork.memory);
+            space.start = Some(fork.memory);
             space.owner = Some(image_at);
         } else if is_first {
             space.guests.push(image_at);
@@ -179,6 +234,7 @@ impl State {
         if let Some(mm) = exec.mm {
             let space = self.spaces.at(mm, time_ns);
             space.note(time_ns, exec.memory);
+            space.start = Some(exec.memory);
             space.owner = Some(image_at);
             space.seen_by = None;
         }
@@ -191,8 +247,17 @@ impl State {
         }
     }
 
-    fn memory(&mut self, time_ns: u64, mm: Mm, now: Memory, process: Option<usize>) {
+    fn memory(
+        &mut self,
+        time_ns: u64,
+        mm: Mm,
+        (now, parts): (Memory, Option<Parts>),
+        process: Option<usize>,
+    ) {
         let space = self.spaces.at(mm, time_ns);
+        if time_ns >= space.now_ns {
+            space.parts = parts;
+        }
         if space.note(time_ns, now) && !space.guests.is_empty() {
             for guest in space.guests.clone() {
                 self.track(guest, time_ns, now);

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::event::{Memory, Mm, MmEnd};
+use crate::event::{Churn, Memory, Mm, MmEnd, Parts};
 
 /// Highest values of an address space over some time.
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,6 +57,12 @@ pub(super) struct Space {
     /// State now and since when.
     pub(super) now: Memory,
     pub(super) now_ns: u64,
+    /// What it consists of, as of the last row that told.
+    pub(super) parts: Option<Parts>,
+    /// What fork or exec began with.
+    pub(super) start: Option<Memory>,
+    /// What has happened to its anonymous pages, as of the last row that told.
+    pub(super) churn: Option<Churn>,
     /// Highest values from rows.
     pub(super) rows: Track,
     /// The image that it was made for.

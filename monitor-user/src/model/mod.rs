@@ -17,6 +17,8 @@ mod fold;
 mod memory;
 mod order;
 pub mod program;
+mod sharing;
+mod steps;
 mod summary;
 #[cfg(any(test, feature = "testkit"))]
 pub mod testkit;
@@ -27,6 +29,8 @@ mod tree;
 mod trust;
 
 pub use fold::Model;
+pub use sharing::InUse;
+pub use steps::{Growth, Part, Step};
 pub use summary::{Peak, Share, Summary};
 pub use timeline::{Bucket, Timeline};
 pub use tree::{

@@ -9,8 +9,11 @@ use std::{
 };
 
 use crate::{
-    event::{Event, Exec, Exit, Fork, Memory, Mm, What},
-    model::program,
+    event::{Churn, Event, Exec, Exit, Fork, Memory, Mm, What},
+    model::{
+        program,
+        sharing::{InUse, Sharing},
+    },
     units::ProcessKey,
 };
 
@@ -36,6 +39,9 @@ pub struct Summary {
     /// Whether the shares of `peak_rss` are still to be noted: the state is as it was then.
     peak_is_now: bool,
     peak_vms: u64,
+    sharing: Sharing,
+    /// Highest upper bound of memory in use, and that moment.
+    most_in_use: Option<(u64, InUse)>,
     max_spaces: u64,
     max_threads: u32,
     live: u64,
@@ -61,6 +67,8 @@ pub struct Peak {
     pub rss: u64,
     /// Every address space then, by number.
     pub shares: Vec<Share>,
+    /// What was really in use then, as rows tell.
+    pub in_use: InUse,
 }
 
 impl Peak {
@@ -89,6 +97,17 @@ struct Live {
     /// Usually one; two while an exec is under way, or after its event was lost.
     mms: Vec<Mm>,
     ended: bool,
+}
+
+/// How the state of an address space came about.
+#[derive(Clone, Copy, Debug)]
+enum Came {
+    /// As a copy of that one.
+    Forked(Mm),
+    /// Afresh.
+    Executed,
+    /// By a change.
+    Changed(Option<Churn>),
 }
 
 #[derive(Clone, Debug, Default)]
@@ -123,8 +142,8 @@ impl Summary {
             }
             (What::Exit(exit), Some(key)) => self.exit(event.time_ns, key, *exit),
             (What::Reaped(_), Some(key)) => self.reaped(key),
-            (What::Memory { mm, now, .. }, subject) => {
-                self.set(event.time_ns, *mm, *now);
+            (What::Memory { mm, now, churn, .. }, subject) => {
+                self.set(event.time_ns, *mm, *now, Came::Changed(*churn));
                 if let Some(key) = subject {
                     self.runs_in(key, *mm);
                 }
@@ -144,6 +163,7 @@ impl Summary {
         let mut peak = self.peak_rss.clone()?;
         if self.peak_is_now {
             peak.shares = self.shares();
+            peak.in_use = self.sharing.in_use();
         }
         Some(peak)
     }
@@ -151,6 +171,12 @@ impl Summary {
     /// Highest sum of VMS so far, bytes; `None` before any memory was seen.
     pub fn peak_vms(&self) -> Option<u64> {
         self.peak_rss.as_ref().map(|_| self.peak_vms)
+    }
+
+    /// The moment at which most memory may have been in use, ns since boot, and how much: only the upper bound is
+    /// that of this moment. It need not be the moment of the highest sum of RSS. `None` before any memory was seen.
+    pub fn most_in_use(&self) -> Option<(u64, InUse)> {
+        self.most_in_use
     }
 
     /// Sum of RSS now, bytes.
@@ -257,7 +283,8 @@ impl Summary {
         }
         if let Some(mm) = fork.mm {
             if !shared {
-                self.set(time_ns, mm, fork.memory);
+                let came = fork.creator_mm.map_or(Came::Executed, Came::Forked);
+                self.set(time_ns, mm, fork.memory, came);
             }
             self.runs_in(key, mm);
             if !shared {
@@ -276,7 +303,7 @@ impl Summary {
             }
         }
         if let Some(mm) = exec.mm {
-            self.set(time_ns, mm, exec.memory);
+            self.set(time_ns, mm, exec.memory, Came::Executed);
             self.runs_in(key, mm);
             self.name_share(key, mm);
         }
@@ -382,7 +409,7 @@ impl Summary {
         !self.spaces.contains_key(&mm) && self.closed.contains(&mm)
     }
 
-    fn set(&mut self, time_ns: u64, mm: Mm, now: Memory) {
+    fn set(&mut self, time_ns: u64, mm: Mm, now: Memory, came: Came) {
         if self.is_closed(mm) {
             return;
         }
@@ -394,6 +421,18 @@ impl Summary {
             self.settle();
         }
         self.spaces.entry(mm).or_default().memory = now;
+        match came {
+            Came::Forked(creator) => self.sharing.fork(mm, creator, now),
+            Came::Executed => self.sharing.exec(mm, now),
+            Came::Changed(churn) => self.sharing.set(mm, now, churn),
+        }
+        let in_use = self.sharing.sums();
+        if self
+            .most_in_use
+            .is_none_or(|(_, most)| in_use.high > most.high)
+        {
+            self.most_in_use = Some((time_ns, in_use));
+        }
         self.rss = self
             .rss
             .saturating_sub(before.rss())
@@ -411,6 +450,7 @@ impl Summary {
                 time_ns,
                 rss: self.rss,
                 shares: Vec::new(),
+                in_use: InUse::default(),
             });
             self.peak_is_now = true;
         }
@@ -429,6 +469,7 @@ impl Summary {
 
     fn close(&mut self, mm: Mm) {
         self.settle();
+        self.sharing.close(mm);
         if let Some(space) = self.spaces.remove(&mm) {
             self.rss = self.rss.saturating_sub(space.memory.rss());
             self.vms = self.vms.saturating_sub(space.memory.vms);
@@ -449,8 +490,10 @@ impl Summary {
     fn settle(&mut self) {
         if std::mem::take(&mut self.peak_is_now) {
             let shares = self.shares();
+            let in_use = self.sharing.in_use();
             if let Some(peak) = &mut self.peak_rss {
                 peak.shares = shares;
+                peak.in_use = in_use;
             }
         }
     }

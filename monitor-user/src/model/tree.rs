@@ -1,8 +1,8 @@
 //! What the fold gives: processes, images, totals.
 
 use crate::{
-    event::{Memory, Mm, Oom, Usage},
-    model::{Summary, Timeline},
+    event::{Churn, Memory, Mm, Oom, Usage},
+    model::{Step, Summary, Timeline},
     units::ProcessKey,
 };
 
@@ -58,6 +58,8 @@ pub struct Tree {
     pub summary: Summary,
     /// Sum of RSS and VMS over time.
     pub timeline: Timeline,
+    /// The largest steps in which mapped memory grew, the largest first.
+    pub steps: Vec<Step>,
     /// What was lost, and what follows from that.
     pub trust: Trust,
     /// End of what is known, ns since boot: end of the recording, else time of the last event.
@@ -248,6 +250,10 @@ pub struct ImageMemory {
     pub peak_vms: u64,
     /// Highest swap use, bytes.
     pub peak_swap: u64,
+    /// State that it began with, bytes; `None` if that isn't known.
+    pub start: Option<Memory>,
+    /// What happened to its anonymous pages since; `None` if that isn't known, or others use them too.
+    pub churn: Option<Churn>,
     /// RSS before the image ended; `None` if it didn't end.
     pub end_rss: Option<u64>,
     /// The kernel side kept these peaks at every event, so the recording's resolution takes

@@ -28,6 +28,8 @@ pub(super) struct Gaps {
 
 /// Hooks that show values as they are now: what one run doesn't see, the next does.
 const SHOWN_AGAIN: [&str; 2] = ["rss_stat", "mmap_lock_released"];
+/// Hooks that only count how much memory may be a forked process's own.
+const COUNTED: [&str; 2] = ["page_fault_user", "page_fault_kernel"];
 /// Hooks that only tell what ran out when the OOM killer chooses, and are no events of their own.
 const BEFORE_A_KILL: [&str; 2] = [
     "mm_vmscan_memcg_reclaim_begin",
@@ -38,7 +40,8 @@ const BEFORE_A_KILL: [&str; 2] = [
 fn skipped_events(recording: &Recording) -> u64 {
     let misses = recording.recursion_misses.iter();
     let is_event = |(hook, _): &(&String, &u64)| {
-        !SHOWN_AGAIN.contains(&hook.as_str()) && !BEFORE_A_KILL.contains(&hook.as_str())
+        let hook = hook.as_str();
+        !SHOWN_AGAIN.contains(&hook) && !COUNTED.contains(&hook) && !BEFORE_A_KILL.contains(&hook)
     };
     misses.filter(is_event).map(|(_, n)| n).sum()
 }
@@ -72,6 +75,8 @@ pub(super) fn trust(context: &Context<'_>, gaps: &Gaps, events: u64) -> Trust {
         let runs = if *n == 1 { "run" } else { "runs" };
         let meaning = if SHOWN_AGAIN.contains(&program.as_str()) {
             "each may be a change of memory, of any process, that was seen at the next one only"
+        } else if COUNTED.contains(&program.as_str()) {
+            "each may be a page, of any process, that was copied on write and isn't counted as such"
         } else if BEFORE_A_KILL.contains(&program.as_str()) {
             "what ran out when the OOM killer chose may be an older finding"
         } else {

@@ -27,7 +27,7 @@ impl Hook {
 }
 
 /// All hooks, in the order in which they are attached.
-pub const HOOKS: [Hook; 13] = [
+pub const HOOKS: [Hook; 15] = [
     Hook::needed("sched_process_free"),
     Hook::needed("sched_process_exit"),
     // Not before 6.1: there the counters tell the end of an address space (`Config::ends_by_counters`).
@@ -44,6 +44,15 @@ pub const HOOKS: [Hook; 13] = [
             "what is mapped is read after the system calls that change it, and the growth of stacks at changes of RSS",
         ),
         ..Hook::needed("mmap_lock_released")
+    },
+    // Not on every machine: arm64 has none.
+    Hook {
+        stand_in: Some(NO_COPIES),
+        ..Hook::needed("page_fault_user")
+    },
+    Hook {
+        stand_in: Some(NO_COPIES),
+        ..Hook::needed("page_fault_kernel")
     },
     // Costs every system call of the host something, so only there.
     Hook {
@@ -77,6 +86,8 @@ pub(super) fn wanted(btf: &Btf) -> impl Iterator<Item = Hook> + '_ {
     };
     HOOKS.into_iter().filter(is_wanted)
 }
+
+const NO_COPIES: &str = "which pages of its creator a forked process has copied since is not known";
 
 const NO_SCOPE: &str =
     "what ran out when a process was killed for memory, a control group or the host, is not known";

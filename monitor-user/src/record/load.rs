@@ -15,7 +15,7 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use super::{
     cpu_parts,
-    hooks::{RssBound, layout, preempts_programs, rss_bound, wanted},
+    hooks::{RssBound, has_per_cpu_counters, layout, preempts_programs, rss_bound, wanted},
     object::object,
 };
 use crate::{
@@ -32,6 +32,8 @@ const MM_END: &str = "exit_mmap";
 const RSS: &str = "rss_stat";
 /// The hook that shows when what is mapped may have changed.
 const MM_LOCK: &str = "mmap_lock_released";
+/// The hooks that show copies on write.
+const FAULTS: [&str; 2] = ["page_fault_user", "page_fault_kernel"];
 /// Where the kernel describes its own types.
 pub const BTF: &str = "/sys/kernel/btf/vmlinux";
 
@@ -407,7 +409,7 @@ fn config(btf: &Btf, options: &LoadOptions<'_>) -> Config {
         cpus: possible,
         recorder_tid: cpu_parts::own_thread(),
         vm_by_calls: u32::from(!btf.has_tracepoint(MM_LOCK)),
-        reserved: 0,
+        faults: faults(btf, &is_left_out),
         mapping_calls: [
             call(libc::SYS_mmap),
             call(libc::SYS_munmap),
@@ -418,6 +420,18 @@ fn config(btf: &Btf, options: &LoadOptions<'_>) -> Config {
             call(libc::SYS_remap_file_pages),
             call(libc::SYS_mprotect),
         ],
+    }
+}
+
+/// What page faults tell: [`Config::faults`].
+fn faults(btf: &Btf, is_left_out: &impl Fn(&str) -> bool) -> u32 {
+    let is_there = |hook: &&str| btf.has_tracepoint(hook) && !is_left_out(hook);
+    if !FAULTS.iter().all(is_there) {
+        0
+    } else if has_per_cpu_counters(btf) {
+        Config::SEES_WRITES
+    } else {
+        Config::SEES_WRITES | Config::COUNTS_PAGES
     }
 }
 

@@ -1,6 +1,9 @@
 //! How far the figures of a report may be from the truth.
 
-use crate::{event::Recording, model::Summary};
+use crate::{
+    event::Recording,
+    model::{InUse, Summary},
+};
 
 /// RSS is the sum of this many counters (anonymous, file, shared memory), each with its own error.
 pub(super) const KINDS: u64 = 3;
@@ -26,6 +29,77 @@ pub(super) fn sum_bound(recording: &Recording, rss: u64, spaces: u64, threads: u
         .saturating_add(share)
         .saturating_mul(KINDS)
 }
+
+/// Memory really in use, bytes: at least, and at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Unique {
+    /// At least this.
+    pub(super) low: u64,
+    /// At most this.
+    pub(super) high: u64,
+}
+
+/// Bounds of the memory that was really in use at the highest sum of RSS. `None` if memory was lost, or none seen.
+pub(super) fn unique_at_peak(
+    summary: &Summary,
+    recording: &Recording,
+    spaces: u64,
+) -> Option<Unique> {
+    let (peak, sum) = (summary.peak()?, sum_peak(summary, recording, spaces)?);
+    let error = in_use_error(recording, &peak.in_use, summary.max_threads());
+    let high = peak.in_use.high.saturating_add(error);
+    is_followed(summary, recording).then_some(Unique {
+        low: peak.in_use.low.saturating_sub(low_error(
+            recording,
+            &peak.in_use,
+            summary.max_threads(),
+        )),
+        // Nothing is counted more often than in that sum.
+        high: high.min(sum.rss.saturating_add(sum.bound)),
+    })
+}
+
+/// Memory in use was at most this at every moment, bytes. `None` if memory was lost, or none seen.
+pub(super) fn most_unique(summary: &Summary, recording: &Recording, spaces: u64) -> Option<u64> {
+    let (_, most) = summary.most_in_use()?;
+    let sum = sum_peak(summary, recording, spaces)?;
+    let error = in_use_error(recording, &most, summary.max_threads());
+    let high = most.high.saturating_add(error);
+    is_followed(summary, recording).then_some(high.min(sum.rss.saturating_add(sum.bound)))
+}
+
+/// Whether no state of memory is known to be missing.
+fn is_followed(summary: &Summary, recording: &Recording) -> bool {
+    let lost = |map: &std::collections::BTreeMap<String, u64>| {
+        ["memory", "fork", "mm_end"]
+            .iter()
+            .any(|kind| map.get(*kind).is_some_and(|n| *n > 0))
+    };
+    !lost(&recording.lost) && !lost(summary.lost()) && recording.full_maps.is_empty()
+}
+
+/// How far such a bound may be from what it is meant to be, bytes: each counter, and what came and was copied, may
+/// have moved since its last row.
+fn in_use_error(recording: &Recording, in_use: &InUse, threads: u32) -> u64 {
+    let each = counter_bound(recording, threads).saturating_add(recording.resolution_bytes);
+    let whole = in_use.grown.max(in_use.high);
+    let share = whole.checked_div(recording.resolution_share).unwrap_or(0);
+    each.saturating_mul(in_use.spaces)
+        .saturating_add(share)
+        .saturating_mul(KINDS + CHURN)
+}
+
+/// The same below, where anonymous memory counts of all, but files and shared memory of one address space each.
+fn low_error(recording: &Recording, in_use: &InUse, threads: u32) -> u64 {
+    let each = counter_bound(recording, threads).saturating_add(recording.resolution_bytes);
+    let share = |whole: u64| whole.checked_div(recording.resolution_share).unwrap_or(0);
+    each.saturating_mul(in_use.spaces.saturating_add(2))
+        .saturating_add(share(in_use.grown))
+        .saturating_add(share(in_use.largest).saturating_mul(2))
+}
+
+/// What came and what was copied.
+const CHURN: u64 = 2;
 
 /// The highest sum of RSS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

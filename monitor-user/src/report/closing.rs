@@ -7,12 +7,13 @@ use crate::{
         ExitReport,
         bounds::sum_peak,
         escape::{escape, shorten},
+        value::asked,
         words,
     },
     units::{Bytes, Nanos},
 };
 
-/// At most five lines: memory at the peak and by whom, time and end, processes, trust, and the
+/// At most six lines: memory at the peak and by whom, how much to ask for, time and end, processes, trust, and the
 /// command to type next. Lines are shortened to `width` columns, but never that command.
 ///
 /// `trace` is the name of the file as the command should have it.
@@ -22,12 +23,13 @@ pub fn closing_lines(
     trace: &str,
     width: usize,
 ) -> Vec<String> {
-    let lines = [
-        memory(summary, recording),
+    let mut lines = vec![memory(summary, recording)];
+    lines.extend(request(summary, recording));
+    lines.extend([
         time(summary, recording),
         processes(summary),
         trust(summary, recording),
-    ];
+    ]);
     let mut lines: Vec<String> = lines.iter().map(|l| shorten(l, width)).collect();
     lines.push(format!("next:      rtrace report {}", file_word(trace)));
     lines
@@ -55,6 +57,16 @@ fn memory(summary: &Summary, recording: &Recording) -> String {
         format!(", {rss} of it in {pid}{}", name(&top.program))
     });
     format!("memory:    RSS peak {sum}{}", top.unwrap_or_default())
+}
+
+/// How much to ask a scheduler for.
+fn request(summary: &Summary, recording: &Recording) -> Option<String> {
+    let request = asked(summary, recording, summary.max_spaces())?;
+    Some(format!(
+        "ask for:   {}: {}",
+        Bytes(request.bytes),
+        request.reason()
+    ))
 }
 
 fn name(program: &[u8]) -> String {

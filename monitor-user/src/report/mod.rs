@@ -9,6 +9,7 @@ mod bytes;
 mod closing;
 mod escape;
 pub mod json;
+mod request;
 #[cfg(test)]
 mod tests;
 pub mod text;
@@ -17,8 +18,9 @@ mod words;
 
 pub use bytes::ByteText;
 pub use closing::closing_lines;
+pub use request::{Basis, RequestReport};
 pub use value::{
-    ExitReport, Id, ImageReport, OomReport, ProcessReport, RecordingReport, Report, TopReport,
-    TreeReport, TrustReport,
+    ExitReport, Id, ImageReport, OomReport, ProcessReport, RecordingReport, Report, ShareReport,
+    StepReport, TopReport, TreeReport, TrustReport,
 };
 pub(crate) use words::shell_word;

@@ -10,12 +10,13 @@ use serde::Serialize;
 use crate::{
     event::{Exit, Oom, OomScope, Recording},
     model::{
-        CreatedBy, CreatorFrom, Ending, How, Image, ImageMemory, Peak, Process, Share, Tree,
-        clone_flag_names, program,
+        CreatedBy, CreatorFrom, Ending, Growth, How, Image, ImageMemory, Part, Peak, Process,
+        Share, Step, Summary, Tree, clone_flag_names, program,
     },
+    report::request::{Known, RequestReport, request},
     report::{
         ByteText,
-        bounds::{KINDS, counter_bound, sum_bound, sum_peak},
+        bounds::{KINDS, counter_bound, most_unique, sum_bound, sum_peak, unique_at_peak},
     },
     units::ProcessKey,
 };
@@ -241,6 +242,14 @@ pub struct ImageReport {
     pub peak_rss_ns: Option<u64>,
     /// Highest swap use.
     pub peak_swap_bytes: Option<u64>,
+    /// RSS that it began with: of `inherited` ones what was copied from the creator.
+    pub start_rss_bytes: Option<u64>,
+    /// Anonymous pages that it has from its creator's fork; only of `inherited` ones.
+    pub inherited_anon_bytes: Option<u64>,
+    /// Anonymous pages that came since, those included that have gone again.
+    pub anon_grown_bytes: Option<u64>,
+    /// Write faults on pages that were there; each copied a page at most.
+    pub write_faults: Option<u64>,
     /// RSS before exec or end.
     pub end_rss_bytes: Option<u64>,
     /// Highest size of the address space.
@@ -277,6 +286,35 @@ pub struct TreeReport {
     pub peak_rss_sum_shares: Option<Vec<ShareReport>>,
     /// Highest sum of VMS.
     pub peak_vms_sum_bytes: Option<u64>,
+    /// Memory really in use at the highest sum of RSS, pages that processes share counted once: at least this.
+    pub peak_unique_low_bytes: Option<u64>,
+    /// At most this.
+    pub peak_unique_high_bytes: Option<u64>,
+    /// Memory in use was at most this at every moment, pages counted once.
+    pub max_unique_high_bytes: Option<u64>,
+    /// How much memory to ask a scheduler for.
+    pub request: Option<RequestReport>,
+    /// The largest steps in which mapped memory grew, the largest first.
+    pub vms_steps: Vec<StepReport>,
+}
+
+/// A step in which mapped memory grew.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct StepReport {
+    /// When.
+    pub ns: u64,
+    /// Process that did it; the new one after a fork. `None` if that isn't known.
+    pub process: Option<Id>,
+    /// Thread that did it.
+    pub tid: Option<u32>,
+    /// `mapped`, `forked` or `executed`.
+    pub how: &'static str,
+    /// By this much; what came between two rows of memory is one step.
+    pub bytes: u64,
+    /// Size of the address space after it.
+    pub vms_bytes: u64,
+    /// What grew most: `data`, `stack`, `exec` or `other` (shared, read-only, reserved).
+    pub part: Option<&'static str>,
 }
 
 /// What an address space had at the peak.
@@ -404,6 +442,7 @@ fn tree_report(tree: &Tree, recording: &Recording, id: &impl Fn(ProcessKey) -> I
     let peak = tree.summary.peak();
     let top = peak.as_ref().and_then(Peak::top);
     let sum = sum_peak(&tree.summary, recording, tree.totals.max_spaces);
+    let unique = unique_at_peak(&tree.summary, recording, tree.totals.max_spaces);
     TreeReport {
         processes: tree.totals.processes,
         threads_created: tree.totals.threads_created,
@@ -421,6 +460,54 @@ fn tree_report(tree: &Tree, recording: &Recording, id: &impl Fn(ProcessKey) -> I
         }),
         peak_rss_sum_shares: peak.map(|peak| shares(&peak, id)),
         peak_vms_sum_bytes: tree.summary.peak_vms().max(recording.peak_vms_sum_bytes),
+        peak_unique_low_bytes: unique.map(|unique| unique.low),
+        peak_unique_high_bytes: unique.map(|unique| unique.high),
+        max_unique_high_bytes: most_unique(&tree.summary, recording, tree.totals.max_spaces),
+        request: asked(&tree.summary, recording, tree.totals.max_spaces),
+        vms_steps: tree
+            .steps
+            .iter()
+            .map(|step| step_report(step, id))
+            .collect(),
+    }
+}
+
+/// How much memory to ask for, from the sums over a recording.
+pub(super) fn asked(
+    summary: &Summary,
+    recording: &Recording,
+    spaces: u64,
+) -> Option<RequestReport> {
+    let sum = sum_peak(summary, recording, spaces);
+    request(
+        &recording.env,
+        Known {
+            charge: None,
+            vms: summary.peak_vms().max(recording.peak_vms_sum_bytes),
+            in_use: most_unique(summary, recording, spaces),
+            rss: sum.map(|sum| sum.rss.saturating_add(sum.bound)),
+        },
+    )
+}
+
+fn step_report(step: &Step, id: &impl Fn(ProcessKey) -> Id) -> StepReport {
+    StepReport {
+        ns: step.time_ns,
+        process: step.subject.map(|subject| id(subject.process)),
+        tid: step.subject.map(|subject| subject.tid),
+        how: match step.growth {
+            Growth::Mapped => "mapped",
+            Growth::Forked => "forked",
+            Growth::Executed => "executed",
+        },
+        bytes: step.bytes,
+        vms_bytes: step.vms,
+        part: step.part.map(|part| match part {
+            Part::Data => "data",
+            Part::Stack => "stack",
+            Part::Exec => "exec",
+            Part::Other => "other",
+        }),
     }
 }
 
@@ -530,6 +617,8 @@ fn image(
         }
     };
     let argv = image.argv.as_ref();
+    let start = memory.and_then(|m| m.start);
+    let churn = memory.and_then(|m| m.churn);
     ImageReport {
         start_ns: image.start_ns,
         end_ns: image.end_ns,
@@ -549,6 +638,12 @@ fn image(
         peak_rss_shmem_bytes: memory.map(|m| m.peak.shmem),
         peak_rss_ns: memory.map(|m| m.peak_ns),
         peak_swap_bytes: memory.map(|m| m.peak_swap),
+        start_rss_bytes: start.map(|start| start.rss()),
+        inherited_anon_bytes: start
+            .filter(|_| image.how == How::Inherited)
+            .map(|start| start.anon),
+        anon_grown_bytes: churn.map(|churn| churn.grown),
+        write_faults: churn.and_then(|churn| churn.write_faults),
         end_rss_bytes: memory.and_then(|m| m.end_rss),
         peak_vms_bytes: memory.map(|m| m.peak_vms),
         shared_mm_with: image.shared_mm_with.map(id),

@@ -192,6 +192,8 @@ impl<'a> Row<'a> {
                 mm: self.u64(Col::Mm)?,
                 now: self.memory()?,
                 parts: self.parts(),
+                churn: self.churn(),
+                cpu_ns: self.u64(Col::CpuNs),
             },
             Kind::MmEnd => What::MmEnd(self.mm_end()?),
             Kind::Snapshot => What::Snapshot(event::Snapshot {
@@ -279,6 +281,13 @@ impl<'a> Row<'a> {
         })
     }
 
+    fn churn(self) -> Option<event::Churn> {
+        Some(event::Churn {
+            grown: self.u64(Col::AnonGrown)?,
+            write_faults: self.u64(Col::WriteFaults),
+        })
+    }
+
     fn mm_end(self) -> Option<event::MmEnd> {
         Some(event::MmEnd {
             mm: self.u64(Col::Mm)?,
@@ -293,6 +302,7 @@ impl<'a> Row<'a> {
             last: self.memory()?,
             peak_vms: self.u64(Col::PeakVms)?,
             peak_swap: self.u64(Col::PeakSwap)?,
+            churn: self.churn(),
         })
     }
 

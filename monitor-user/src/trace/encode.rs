@@ -95,10 +95,18 @@ impl Rows {
                 self.u64(Col::CpuNs, exit.cpu_ns);
             }
             What::Reaped(reaped) => self.reaped(*reaped),
-            What::Memory { mm, now, parts } => {
+            What::Memory {
+                mm,
+                now,
+                parts,
+                churn,
+                cpu_ns,
+            } => {
                 self.u64(Col::Mm, *mm);
                 self.memory(now);
                 self.parts(parts.as_ref());
+                self.churn(churn.as_ref());
+                self.some_u64(Col::CpuNs, *cpu_ns);
             }
             What::MmEnd(end) => self.mm_end(end),
             What::Snapshot(snapshot) => {
@@ -169,6 +177,7 @@ impl Rows {
         self.u64(Col::VmsAtPeak, end.peak.vms);
         self.u64(Col::PeakSwap, end.peak_swap);
         self.u64(Col::PeakVms, end.peak_vms);
+        self.churn(end.churn.as_ref());
     }
 
     fn reaped(&mut self, reaped: event::Reaped) {
@@ -217,6 +226,13 @@ impl Rows {
             self.u64(Col::VmsExec, parts.exec);
             self.u64(Col::VmsStack, parts.stack);
             self.u64(Col::PageTables, parts.page_tables);
+        }
+    }
+
+    fn churn(&mut self, churn: Option<&event::Churn>) {
+        if let Some(churn) = churn {
+            self.u64(Col::AnonGrown, churn.grown);
+            self.some_u64(Col::WriteFaults, churn.write_faults);
         }
     }
 

@@ -12,7 +12,7 @@ use std::sync::{Arc, LazyLock};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 /// Version of the trace format that this program writes.
-pub const VERSION: Version = Version { major: 1, minor: 1 };
+pub const VERSION: Version = Version { major: 1, minor: 2 };
 
 /// Version of the trace format.
 ///
@@ -212,6 +212,8 @@ columns! {
     VmsExec "vms_exec" Int64 "bytes" [Memory], "Part of `vms` that is executable and not writable.";
     VmsStack "vms_stack" Int64 "bytes" [Memory], "Part of `vms` that is a stack which grows by itself.";
     PageTables "page_tables" Int64 "bytes" [Memory], "Page tables of the address space; not part of `vms`.";
+    AnonGrown "anon_grown" Int64 "bytes" [Memory, MmEnd], "Anonymous memory that came since fork or exec, also what has gone again; too much rather than too little.";
+    WriteFaults "write_faults" Int64 "" [Memory, MmEnd], "Write faults on pages that were there, since fork or exec; each copied a page at most. Null where page faults aren't seen.";
     Bound "bound" Int64 "bytes" [Fork, Exec, Memory, MmEnd, Oom], "How far each of the row's `rss_*` and `swap` values may be off, either way.";
     PeakNs "peak_ns" Int64 "ns" [MmEnd], "When the resident memory was highest, since boot.";
     PeakRssAnon "peak_rss_anon" Int64 "bytes" [MmEnd], "Resident anonymous memory at `peak_ns`.";
@@ -239,7 +241,7 @@ columns! {
     ArgvTruncated "argv_truncated" Bool "" [Exec], "Whether `argv` is not all of it.";
     OldTid "old_tid" UInt32 "" [Exec], "Thread that called exec; from here on its id is the process's.";
     Status "status" UInt32 "" [Exit], "Status as wait gives it: exit code in bits 8 to 15, signal in 0 to 6, core dump in 7.";
-    CpuNs "cpu_ns" Int64 "ns" [ThreadExit, Exit, Reaped], "CPU time of the thread (`thread_exit`, exit; up to a tick less than the truth) or of the whole process (reaped).";
+    CpuNs "cpu_ns" Int64 "ns" [ThreadExit, Exit, Reaped, Memory], "CPU time of the thread so far (`thread_exit`, exit, memory; up to a tick less than the truth) or of the whole process (reaped).";
     Zombie "zombie" Bool "" [Snapshot], "Whether the process had ended but was not reaped.";
     UserNs "user_ns" Int64 "ns" [Reaped], "Time in user mode of all threads: the share of `cpu_ns` that the kernel's ticks found there.";
     SystemNs "system_ns" Int64 "ns" [Reaped], "Time in the kernel of all threads; with `user_ns` it is `cpu_ns`.";

@@ -12,6 +12,7 @@ use rtrace_tests::{
 };
 use timeline::{State, Timeline};
 
+mod family;
 mod timeline;
 
 /// What `/proc` said at a quiet moment, bytes.

@@ -62,6 +62,7 @@ pub(super) fn tree(mut state: State, recording: &Recording) -> Tree {
         totals,
         summary: state.summary,
         timeline: state.timeline,
+        steps: state.steps.into_list(),
         trust,
         end_ns: recording.end_ns.unwrap_or(state.last_ns),
     }

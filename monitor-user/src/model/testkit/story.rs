@@ -486,6 +486,8 @@ impl Story {
                 mm,
                 now,
                 parts: None,
+                churn: None,
+                cpu_ns: None,
             },
         )
     }

@@ -17,8 +17,8 @@ use std::{collections::BTreeMap, str::FromStr};
 use super::story::kind_of;
 use crate::{
     event::{
-        Event, Exec, Exit, Fork, Loss, Memory, MmEnd, Oom, OomScope, Reaped, Recording, Snapshot,
-        Subject, Thread, ThreadExit, Usage, What,
+        Churn, Event, Exec, Exit, Fork, Loss, Memory, MmEnd, Oom, OomScope, Reaped, Recording,
+        Snapshot, Subject, Thread, ThreadExit, Usage, What,
     },
     units::ProcessKey,
 };
@@ -119,6 +119,11 @@ impl Writer {
             self.number(&format!("{prefix}{name}"), value);
         }
     }
+
+    fn churn(&mut self, churn: Option<&Churn>) {
+        self.known("grown", churn.map(|churn| churn.grown));
+        self.known("write_faults", churn.and_then(|churn| churn.write_faults));
+    }
 }
 
 fn write_fields(out: &mut Writer, what: &What) {
@@ -168,9 +173,10 @@ fn write_fields(out: &mut Writer, what: &What) {
                 out.known(name, value);
             }
         }
-        What::Memory { mm, now, .. } => {
+        What::Memory { mm, now, churn, .. } => {
             out.number("mm", *mm);
             out.memory("", now);
+            out.churn(churn.as_ref());
         }
         What::MmEnd(end) => {
             out.number("mm", end.mm);
@@ -179,6 +185,7 @@ fn write_fields(out: &mut Writer, what: &What) {
             out.memory("last_", &end.last);
             out.number("highest_vms", end.peak_vms);
             out.number("highest_swap", end.peak_swap);
+            out.churn(end.churn.as_ref());
         }
         What::Snapshot(s) => {
             out.key("parent", s.parent);
@@ -269,6 +276,14 @@ impl Fields {
         Ok(self.known(name)?.unwrap_or_default())
     }
 
+    fn churn(&mut self) -> Result<Option<Churn>, String> {
+        let (grown, write_faults) = (self.known("grown")?, self.known("write_faults")?);
+        Ok(grown.map(|grown| Churn {
+            grown,
+            write_faults,
+        }))
+    }
+
     fn flag(&mut self, name: &str) -> Result<bool, String> {
         Ok(self.number::<u8>(name)? != 0)
     }
@@ -341,6 +356,8 @@ fn what(kind: &str, f: &mut Fields) -> Result<What, String> {
             mm: f.number("mm")?,
             now: f.memory("")?,
             parts: None,
+            churn: f.churn()?,
+            cpu_ns: None,
         },
         "mm_end" => What::MmEnd(MmEnd {
             mm: f.number("mm")?,
@@ -349,6 +366,7 @@ fn what(kind: &str, f: &mut Fields) -> Result<What, String> {
             last: f.memory("last_")?,
             peak_vms: f.number("highest_vms")?,
             peak_swap: f.number("highest_swap")?,
+            churn: f.churn()?,
         }),
         "snapshot" => What::Snapshot(Snapshot {
             parent: f.key("parent")?,

@@ -112,6 +112,8 @@ fn a_million_events_leave_a_bounded_timeline() {
                 mm,
                 now,
                 parts: None,
+                churn: None,
+                cpu_ns: None,
             },
         });
     }

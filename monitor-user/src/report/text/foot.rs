@@ -1,83 +1,17 @@
-//! Totals, and how far the report can be trusted.
+//! How far the report can be trusted.
 
-use std::collections::BTreeMap;
-
-use super::{Style, TextOptions, forest::Forest};
+use super::{Style, TextOptions};
 use crate::{
     report::{
         ImageReport, Report,
-        escape::{escape, left, right, shorten, wrap},
+        escape::{escape, wrap},
         words,
     },
     units::Bytes,
 };
 
-/// Programs listed by memory.
-const PROGRAMS: usize = 5;
-
-/// Highest sums, and the programs with most memory.
-pub(super) fn totals(report: &Report, forest: &Forest, options: TextOptions) -> Vec<String> {
-    let columns = options.columns();
-    let tree = &report.tree;
-    let mut out = vec![options.paint(Style::Heading, "MEMORY")];
-    let mut fact = |name: &str, value: String| {
-        out.extend(wrap(&format!("  {}{value}", left(name, 24)), columns, 26));
-    };
-    fact("highest sum of RSS", sum(tree.peak_rss_sum_bytes));
-    fact("highest sum of VMS", sum(tree.peak_vms_sum_bytes));
-    let swap = images(report).filter_map(|i| i.peak_swap_bytes).max();
-    if let Some(swap) = swap.filter(|s| *s > 0) {
-        fact("most swap of a process", Bytes(swap).to_string());
-    }
-    let top = programs(report, forest);
-    if !top.is_empty() {
-        out.push("  programs by highest RSS of one process".to_owned());
-    }
-    let room = columns - 4 - 10 - 14;
-    for (name, (processes, peak)) in top {
-        out.push(format!(
-            "    {}{}{}",
-            left(&shorten(&name, room), room),
-            right(&Bytes(peak).to_string(), 10),
-            right(&format!("{} x", words::grouped(processes)), 14),
-        ));
-    }
-    let caveat = "  Pages that processes share count in each of them: sums may be above what was really in use.";
-    out.extend(wrap(caveat, columns, 2));
-    out
-}
-
-fn sum(bytes: Option<u64>) -> String {
-    bytes.map_or_else(|| "not known".to_owned(), |b| Bytes(b).to_string())
-}
-
 fn images(report: &Report) -> impl Iterator<Item = &ImageReport> {
     report.processes.iter().flat_map(|p| &p.images)
-}
-
-/// Programs by the highest RSS that one process had with them, and how often they ran.
-fn programs(report: &Report, forest: &Forest) -> Vec<(String, (u64, u64))> {
-    let mut all: BTreeMap<String, (u64, u64)> = BTreeMap::new();
-    for (n, process) in report.processes.iter().enumerate() {
-        let last = process.images.len().saturating_sub(1);
-        for (at, image) in process.images.iter().enumerate() {
-            // A copy that is replaced at once is no run of its creator's program.
-            let is_run = image.how == "exec" || at == last;
-            let own = image
-                .peak_rss_bytes
-                .filter(|_| is_run && image.shared_mm_with.is_none());
-            if let Some(peak) = own {
-                let entry = all.entry(forest.program(n, image)).or_default();
-                entry.0 += 1;
-                entry.1 = entry.1.max(peak);
-            }
-        }
-    }
-    let mut all: Vec<_> = all.into_iter().collect();
-    // The map has sorted by name, so equals stay in that order.
-    all.sort_by_key(|(_, (_, peak))| std::cmp::Reverse(*peak));
-    all.truncate(PROGRAMS);
-    all
 }
 
 /// What was lost, and how exact the numbers are.

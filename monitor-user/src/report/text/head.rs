@@ -28,6 +28,7 @@ pub(super) fn lines(report: &Report, forest: &Forest, options: TextOptions) -> V
         (processes(report), false),
         (memory(report), false),
     ];
+    facts.extend(request(report).map(|line| (line, false)));
     facts.extend(victims::lines(report, forest).map(|line| (line, true)));
     facts.push((trust(report), !report.trust.complete));
     for (fact, is_bad) in facts {
@@ -67,7 +68,7 @@ pub(super) fn root(report: &Report) -> Option<&ProcessReport> {
 }
 
 /// Time to count from, ns since boot.
-fn origin(report: &Report) -> u64 {
+pub(super) fn origin(report: &Report) -> u64 {
     root(report).map_or(report.recording.start_ns, |root| root.start_ns)
 }
 
@@ -133,6 +134,17 @@ fn memory(report: &Report) -> String {
             }
         });
     format!("highest sum of RSS: {sum}{when}{who}")
+}
+
+/// How much to ask a scheduler for.
+fn request(report: &Report) -> Option<String> {
+    let request = report.tree.request?;
+    Some(format!(
+        "ask a scheduler for {}: {}, and {} % on top",
+        Bytes(request.bytes),
+        request.reason(),
+        request.margin_percent
+    ))
 }
 
 fn trust(report: &Report) -> String {

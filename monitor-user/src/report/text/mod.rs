@@ -5,6 +5,7 @@
 mod foot;
 mod forest;
 mod head;
+mod memory;
 mod rows;
 mod victims;
 mod work;
@@ -70,7 +71,7 @@ pub fn write(report: &Report, options: &TextOptions, out: &mut impl Write) -> io
     lines.push(String::new());
     lines.extend(rows::lines(report, &forest, *options));
     lines.push(String::new());
-    lines.extend(foot::totals(report, &forest, *options));
+    lines.extend(memory::lines(report, &forest, *options));
     lines.push(String::new());
     let work = work::lines(report, &forest, *options);
     if !work.is_empty() {

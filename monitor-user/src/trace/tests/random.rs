@@ -1,8 +1,8 @@
 //! Random events with a bias towards the values where encodings break.
 
 use crate::event::{
-    Event, Exec, Exit, Fork, Loss, Memory, MmEnd, Oom, OomScope, Parts, Reaped, Snapshot, Subject,
-    Thread, ThreadExit, Usage, What,
+    Churn, Event, Exec, Exit, Fork, Loss, Memory, MmEnd, Oom, OomScope, Parts, Reaped, Snapshot,
+    Subject, Thread, ThreadExit, Usage, What,
 };
 use crate::trace::schema::Kind;
 use crate::units::ProcessKey;
@@ -160,6 +160,8 @@ impl Random {
                     stack: this.u64(),
                     page_tables: this.u64(),
                 }),
+                churn: self.some(Self::churn),
+                cpu_ns: self.some(Self::u64),
             },
             Kind::MmEnd => What::MmEnd(MmEnd {
                 mm: self.u64(),
@@ -168,6 +170,7 @@ impl Random {
                 last: self.memory(),
                 peak_vms: self.u64(),
                 peak_swap: self.u64(),
+                churn: self.some(Self::churn),
             }),
             Kind::Snapshot => What::Snapshot(Snapshot {
                 parent: self.some(Self::process),
@@ -178,6 +181,13 @@ impl Random {
                     .map(|_| (format!("k{}é", self.below(9)), self.u64()))
                     .collect(),
             }),
+        }
+    }
+
+    fn churn(&mut self) -> Churn {
+        Churn {
+            grown: self.u64(),
+            write_faults: self.some(Self::u64),
         }
     }
 
