@@ -6,7 +6,7 @@
 use monitor_ebpf::abi::{Kind, Memory, MemoryRecord, MmEndRecord, Parts, Resolution};
 
 use crate::{
-    atomic,
+    atomic, charge,
     emit::{Subject, count_full, cpu, emit, now, setting},
     kernel::Mm,
     maps::{ADDRESS_SPACES, AddressSpace, ENDING, NEW_SPACE},
@@ -289,12 +289,14 @@ fn mapped(space: &mut AddressSpace, total_vm: u64, before: u64) -> bool {
 pub(crate) fn show(space: *mut AddressSpace, parts: Parts, subject: Subject) {
     // SAFETY: a map value.
     let (id, current) = unsafe { ((*space).id, (*space).now) };
+    let charge = charge::note();
     let is_sent = emit::<MemoryRecord>(Kind::MEMORY, now(), subject, |record| {
         // SAFETY: room that was just reserved.
         unsafe {
             (*record).mm = id;
             (*record).now = current;
             (*record).parts = parts;
+            (*record).charge = charge;
         }
     });
     if is_sent {

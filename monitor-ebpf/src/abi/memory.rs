@@ -79,9 +79,11 @@ pub struct MemoryRecord {
     pub now: Memory,
     /// What it consists of.
     pub parts: Parts,
+    /// What the command's memory control group is charged at that moment, pages; `u64::MAX`: not known.
+    pub charge: u64,
 }
 
-assert_layout!(MemoryRecord, 112, { header: 0, mm: 32, now: 40, parts: 80 });
+assert_layout!(MemoryRecord, 120, { header: 0, mm: 32, now: 40, parts: 80, charge: 112 });
 
 /// Sums over the address spaces of all traced processes, each once. Value of the map `TREE`.
 #[repr(C)]

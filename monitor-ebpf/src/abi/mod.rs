@@ -4,6 +4,7 @@
 //! offsets asserted at compile time. Every record starts with a [`Header`].
 
 mod calls;
+mod charge;
 mod config;
 mod header;
 mod memory;
@@ -13,6 +14,7 @@ mod process;
 mod tracked;
 
 pub use calls::{KERNEL_CALL, NOTHING, PREEMPT_DISABLE, PREEMPT_ENABLE};
+pub use charge::ChargeState;
 pub use config::{Config, Layout, MOST_CPUS, Offset, absent};
 pub use header::{Header, Kind, Priority, Rescue};
 pub use memory::{Memory, MemoryRecord, MmEndRecord, Parts, Resolution, TreeSums};
@@ -25,7 +27,7 @@ pub use process::{
 pub use tracked::TrackedProcess;
 
 /// Raised whenever a layout in this module changes; written into every trace.
-pub const ABI_VERSION: u32 = 2;
+pub const ABI_VERSION: u32 = 3;
 
 /// Asserts size and field offsets of a record at compile time.
 ///

@@ -51,6 +51,7 @@ pub(super) fn decode(header: &Header, bytes: &[u8], page_size: u64) -> Option<Ev
                 mm: record.mm,
                 now: memory(&record.now, page_size),
                 parts: Some(parts(&record.parts, page_size)),
+                charge: usage::known(record.charge).map(|pages| pages.saturating_mul(page_size)),
             }
         }
         Kind::MM_END => What::MmEnd(mm_end(&read::<MmEndRecord>(bytes)?, page_size)),

@@ -76,6 +76,7 @@ fn pages_become_bytes_and_what_is_below_zero_is_nothing() {
             stack_vm: 1,
             page_tables: 8192,
         },
+        charge: 7,
     };
     let (events, malformed) = decode_all(&[record.as_bytes().to_vec()]);
     assert_eq!(malformed, 0);
@@ -84,6 +85,7 @@ fn pages_become_bytes_and_what_is_below_zero_is_nothing() {
         mm: 9,
         now,
         parts: Some(parts),
+        charge: Some(28_672),
     } = events[0].what
     else {
         panic!("{events:?}")
@@ -97,6 +99,12 @@ fn pages_become_bytes_and_what_is_below_zero_is_nothing() {
         (parts.data, parts.exec, parts.stack, parts.page_tables),
         (5 * PAGE, 2 * PAGE, PAGE, 8192)
     );
+    let unknown = MemoryRecord {
+        charge: u64::MAX,
+        ..record
+    };
+    let (events, _) = decode_all(&[unknown.as_bytes().to_vec()]);
+    assert!(matches!(events[0].what, What::Memory { charge: None, .. }));
 }
 
 #[test]

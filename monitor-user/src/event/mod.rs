@@ -3,11 +3,13 @@
 //! Memory is in bytes here, times are ns since boot (`CLOCK_BOOTTIME`), ids are those of the
 //! recorder's pid namespace. `None` always means "not known", never zero.
 
+mod charge;
 mod memory;
 mod oom;
 mod process;
 mod recording;
 
+pub use charge::{Charge, ChargeScope, ChargeSplit};
 pub use memory::{Memory, MmEnd, Parts};
 pub use oom::{Oom, OomScope};
 pub use process::{Exec, Exit, Fork, Loss, Reaped, Snapshot, Thread, ThreadExit, Usage};
@@ -66,6 +68,8 @@ pub enum What {
         now: Memory,
         /// What it consists of; `None` in traces of before version 1.1.
         parts: Option<Parts>,
+        /// What the memory controller charges the command's control group then, bytes, by whomever it is used.
+        charge: Option<u64>,
     },
     /// An address space was torn down.
     MmEnd(MmEnd),

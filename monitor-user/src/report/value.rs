@@ -14,7 +14,7 @@ use crate::{
         clone_flag_names, program,
     },
     report::{
-        ByteText,
+        ByteText, ChargeReport,
         bounds::{KINDS, counter_bound, sum_bound, sum_peak},
     },
     units::ProcessKey,
@@ -277,6 +277,8 @@ pub struct TreeReport {
     pub peak_rss_sum_shares: Option<Vec<ShareReport>>,
     /// Highest sum of VMS.
     pub peak_vms_sum_bytes: Option<u64>,
+    /// What the memory controller charged; `None` if it wasn't asked.
+    pub charge: Option<ChargeReport>,
 }
 
 /// What an address space had at the peak.
@@ -421,6 +423,7 @@ fn tree_report(tree: &Tree, recording: &Recording, id: &impl Fn(ProcessKey) -> I
         }),
         peak_rss_sum_shares: peak.map(|peak| shares(&peak, id)),
         peak_vms_sum_bytes: tree.summary.peak_vms().max(recording.peak_vms_sum_bytes),
+        charge: recording.charge.as_ref().map(ChargeReport::new),
     }
 }
 

@@ -192,6 +192,7 @@ impl<'a> Row<'a> {
                 mm: self.u64(Col::Mm)?,
                 now: self.memory()?,
                 parts: self.parts(),
+                charge: self.u64(Col::Charge),
             },
             Kind::MmEnd => What::MmEnd(self.mm_end()?),
             Kind::Snapshot => What::Snapshot(event::Snapshot {

@@ -95,10 +95,16 @@ impl Rows {
                 self.u64(Col::CpuNs, exit.cpu_ns);
             }
             What::Reaped(reaped) => self.reaped(*reaped),
-            What::Memory { mm, now, parts } => {
+            What::Memory {
+                mm,
+                now,
+                parts,
+                charge,
+            } => {
                 self.u64(Col::Mm, *mm);
                 self.memory(now);
                 self.parts(parts.as_ref());
+                self.some_u64(Col::Charge, *charge);
             }
             What::MmEnd(end) => self.mm_end(end),
             What::Snapshot(snapshot) => {

@@ -12,7 +12,7 @@ use std::sync::{Arc, LazyLock};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 /// Version of the trace format that this program writes.
-pub const VERSION: Version = Version { major: 1, minor: 1 };
+pub const VERSION: Version = Version { major: 1, minor: 2 };
 
 /// Version of the trace format.
 ///
@@ -212,6 +212,7 @@ columns! {
     VmsExec "vms_exec" Int64 "bytes" [Memory], "Part of `vms` that is executable and not writable.";
     VmsStack "vms_stack" Int64 "bytes" [Memory], "Part of `vms` that is a stack which grows by itself.";
     PageTables "page_tables" Int64 "bytes" [Memory], "Page tables of the address space; not part of `vms`.";
+    Charge "charge" Int64 "bytes" [Memory], "What the memory controller charged the command's control group then, each page once, whoever used it; null where that isn't known.";
     Bound "bound" Int64 "bytes" [Fork, Exec, Memory, MmEnd, Oom], "How far each of the row's `rss_*` and `swap` values may be off, either way.";
     PeakNs "peak_ns" Int64 "ns" [MmEnd], "When the resident memory was highest, since boot.";
     PeakRssAnon "peak_rss_anon" Int64 "bytes" [MmEnd], "Resident anonymous memory at `peak_ns`.";

@@ -63,7 +63,7 @@ impl Timeline {
         let (mm, now, parts) = match &event.what {
             What::Fork(fork) => (fork.mm, fork.memory, None),
             What::Exec(exec) => (exec.mm, exec.memory, None),
-            What::Memory { mm, now, parts } => (Some(*mm), *now, *parts),
+            What::Memory { mm, now, parts, .. } => (Some(*mm), *now, *parts),
             _ => return,
         };
         let Some(mm) = mm else { return };

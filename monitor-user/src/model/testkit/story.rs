@@ -486,6 +486,7 @@ impl Story {
                 mm,
                 now,
                 parts: None,
+                charge: None,
             },
         )
     }

@@ -341,6 +341,7 @@ fn what(kind: &str, f: &mut Fields) -> Result<What, String> {
             mm: f.number("mm")?,
             now: f.memory("")?,
             parts: None,
+            charge: None,
         },
         "mm_end" => What::MmEnd(MmEnd {
             mm: f.number("mm")?,

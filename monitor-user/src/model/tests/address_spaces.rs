@@ -208,6 +208,7 @@ fn an_ended_address_space_stays_ended() {
                 ..Memory::default()
             },
             parts: None,
+            charge: None,
         },
     };
     let tree = story.event(late).after(100).exit(10, 0).tree();

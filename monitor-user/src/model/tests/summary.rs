@@ -112,6 +112,7 @@ fn a_million_events_leave_a_bounded_timeline() {
                 mm,
                 now,
                 parts: None,
+                charge: None,
             },
         });
     }

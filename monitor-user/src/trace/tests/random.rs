@@ -160,6 +160,7 @@ impl Random {
                     stack: this.u64(),
                     page_tables: this.u64(),
                 }),
+                charge: self.some(Self::u64),
             },
             Kind::MmEnd => What::MmEnd(MmEnd {
                 mm: self.u64(),
