@@ -4,7 +4,6 @@
    read FILE           reads a file to its end
    shm FILE MIB        fills a file in memory and leaves it there
    forever             says that it runs, and waits */
-#define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

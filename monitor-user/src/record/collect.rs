@@ -115,11 +115,12 @@ pub fn record<S: Sink + 'static>(
     options: &Options,
     make_sink: impl FnOnce(&Recording) -> S,
 ) -> Result<Outcome<S>, RecordError> {
-    let environment: Vec<(OsString, OsString)> = match &options.invoker {
-        Some(invoker) => invoker.environment.clone(),
-        None => std::env::vars_os().collect(),
-    };
-    let command = Command::find(words, &environment, options.invoker.as_ref())?;
+    let invoker = options.invoker.as_ref();
+    let environment = invoker.map_or_else(
+        || std::env::vars_os().collect(),
+        |invoker| invoker.environment.clone(),
+    );
+    let command = Command::find(words, &environment, invoker)?;
     let group = charge::Plan::new(&options.charge)?;
     let buffer_bytes = ring_size(options.buffer_bytes);
     let mut loaded = Loaded::new(&LoadOptions {
@@ -146,7 +147,7 @@ pub fn record<S: Sink + 'static>(
     if charge.as_ref().is_some_and(charge::Watch::is_charged) {
         loaded.read_charge()?;
     }
-    privileges::give_up(options.invoker.as_ref(), || loaded.can_read_maps())?;
+    privileges::give_up(invoker, || loaded.can_read_maps())?;
     let recording = Recording {
         buffer_bytes: u64::from(buffer_bytes),
         charge: charge.as_ref().map(charge::Watch::charge),
