@@ -76,6 +76,12 @@ impl Group {
         Ok(())
     }
 
+    /// Before 5.11 a group below wouldn't be limited by it, unless that is switched on.
+    fn is_without_hierarchy(&self) -> bool {
+        let file = self.folder.join("memory.use_hierarchy");
+        fs::read_to_string(file).is_ok_and(|text| text.trim() == "0")
+    }
+
     /// What starts a program in it, after other commands of a shell.
     fn shell(&self, then: &str) -> [OsString; 6] {
         let join = format!(
@@ -262,8 +268,12 @@ fn what_outlasts_all_processes_is_named() -> anyhow::Result<()> {
     );
     let text = harness::text_report(&recorded.trace)?;
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    // Before 5.13 CPUs keep some of the counted pages to themselves: 49.9 MiB.
+    let is_named = ["50.", "49."]
+        .iter()
+        .any(|mib| words.contains(&format!("still charged after the last process: {mib}")));
     ensure!(
-        words.contains("still charged after the last process: 50.0 MiB in files in memory"),
+        is_named && words.contains("MiB in files in memory"),
         "{text}"
     );
     Ok(())
@@ -354,15 +364,15 @@ fn a_group_that_cannot_be_made_leaves_the_charge_of_the_present_one() -> anyhow:
     assert_eq!(charge.group, Some(present.name()));
     assert_eq!(group, present.name());
     let why = charge.why_shared.clone().context("no reason")?;
-    // Version 2 is refused before: the recorder itself is in the group.
-    ensure!(
-        why.contains(if is_v1() {
-            "read-only"
-        } else {
-            "has processes"
-        }),
-        "{why}"
-    );
+    // Version 2 is refused before: the recorder itself is in the group. So is version 1 before 5.11.
+    let expected = if !is_v1() {
+        "has processes"
+    } else if present.is_without_hierarchy() {
+        "use_hierarchy"
+    } else {
+        "read-only"
+    };
+    ensure!(why.contains(expected), "{why}");
     let start = charge.start_bytes.context("no start")?;
     let bytes = charge.peak_seen_bytes.context("no peak")?;
     ensure!(
@@ -422,9 +432,7 @@ fn limits_of_the_present_group_hold_for_the_command() -> anyhow::Result<()> {
     assert_eq!(report.root()?.signal(), Some(9));
     let charge = report.tree.charge.context("no charge")?;
     let expected = if is_v1() { "own" } else { "shared" };
-    // Before 5.11 a group below wouldn't be limited, unless it is switched on.
-    let is_kept = present.folder.join("memory.use_hierarchy");
-    let is_old = fs::read_to_string(is_kept).is_ok_and(|text| text.trim() == "0");
+    let is_old = present.is_without_hierarchy();
     let expected = if is_old { "shared" } else { expected };
     assert_eq!(charge.scope.as_deref(), Some(expected), "{charge:?}");
     ensure!(charge.peak_seen_bytes <= Some(200 * MIB), "{charge:?}");
