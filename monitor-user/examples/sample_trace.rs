@@ -74,6 +74,7 @@ fn events() -> Vec<(ProcessKey, What)> {
                 mm: 3,
                 now,
                 parts: None,
+                charge: Some(48 << 20),
             },
         ));
     }

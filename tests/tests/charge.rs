@@ -110,11 +110,8 @@ fn command(words: &[&str]) -> Vec<OsString> {
 }
 
 /// A recording of a command that ended well, its charge, and the group that the command found itself in.
-fn charged(
-    recorder: &Recorder,
-    words: &[&str],
-) -> anyhow::Result<(Recorded, Report, Charge, String)> {
-    let recorded = recorder.record(&command(words))?;
+fn charged(how: &Recorder, words: &[&str]) -> anyhow::Result<(Recorded, Report, Charge, String)> {
+    let recorded = how.record(&command(words))?;
     ensure!(
         recorded.status.code() == Some(0),
         "{}: {}",
@@ -358,8 +355,8 @@ fn a_group_that_cannot_be_made_leaves_the_charge_of_the_present_one() -> anyhow:
     let present = Group::new("shared")?;
     // In a mount namespace of its own, the groups can't be written to.
     let read_only = format!("mount -o bind,remount,ro {};", top().display());
-    let recorder = Recorder::new().under(&present.shell(&read_only));
-    let (recorded, _, charge, group) = charged(&recorder, &["anon", "100"])?;
+    let how = Recorder::new().under(&present.shell(&read_only));
+    let (recorded, _, charge, group) = charged(&how, &["anon", "100"])?;
     assert_eq!(charge.scope.as_deref(), Some("shared"));
     assert_eq!(charge.group, Some(present.name()));
     assert_eq!(group, present.name());
@@ -402,8 +399,8 @@ fn without_control_groups_for_memory_the_rest_is_recorded() -> anyhow::Result<()
         "umount -R -l /sys/fs/cgroup; exec \"$@\"",
         "sh",
     ];
-    let recorder = Recorder::new().under(&hidden);
-    let recorded = recorder.record(&command(&["anon", "10"]))?;
+    let how = Recorder::new().under(&hidden);
+    let recorded = how.record(&command(&["anon", "10"]))?;
     let report = recorded.complete_report()?;
     let charge = report.tree.charge.context("no charge")?;
     ensure!(
@@ -426,8 +423,8 @@ fn limits_of_the_present_group_hold_for_the_command() -> anyhow::Result<()> {
     let present = Group::new("limited")?;
     // The recorder's own maps are charged to it too.
     present.limit(200)?;
-    let recorder = Recorder::new().under(&present.shell(""));
-    let recorded = recorder.record(&command(&["anon", "600"]))?;
+    let how = Recorder::new().under(&present.shell(""));
+    let recorded = how.record(&command(&["anon", "600"]))?;
     let report = recorded.complete_report()?;
     assert_eq!(report.root()?.signal(), Some(9));
     let charge = report.tree.charge.context("no charge")?;
@@ -451,9 +448,9 @@ fn limits_of_the_present_group_hold_for_the_command() -> anyhow::Result<()> {
 fn a_named_group_is_used_unless_a_limit_would_be_left_behind() -> anyhow::Result<()> {
     let _alone = harness::alone()?;
     let (given, limited) = (Group::new("given")?, Group::new("limited")?);
-    let to = |recorder: Recorder, path: &OsStr| recorder.option("--charge").option(path);
-    let recorder = to(Recorder::new(), given.folder.as_os_str());
-    let (_, _, charge, group) = charged(&recorder, &["anon", "100"])?;
+    let to = |how: Recorder, path: &OsStr| how.option("--charge").option(path);
+    let how = to(Recorder::new(), given.folder.as_os_str());
+    let (_, _, charge, group) = charged(&how, &["anon", "100"])?;
     assert_eq!(
         (charge.scope.as_deref(), group),
         (Some("given"), given.name())
@@ -466,7 +463,7 @@ fn a_named_group_is_used_unless_a_limit_would_be_left_behind() -> anyhow::Result
         Recorder::new().under(&limited.shell("")),
         given.folder.as_os_str(),
     );
-    for (recorder, words) in [
+    for (how, words) in [
         (escaping, "would leave a limit behind"),
         (
             to(Recorder::new(), OsStr::new("/etc")),
@@ -474,7 +471,7 @@ fn a_named_group_is_used_unless_a_limit_would_be_left_behind() -> anyhow::Result
         ),
         (to(Recorder::new(), OsStr::new("/nowhere")), "no such file"),
     ] {
-        let recorded = recorder.record(&command(&["anon", "1"]))?;
+        let recorded = how.record(&command(&["anon", "1"]))?;
         assert_eq!(recorded.status.code(), Some(125), "{}", recorded.stderr);
         ensure!(recorded.stderr.contains(words), "{}", recorded.stderr);
         ensure!(

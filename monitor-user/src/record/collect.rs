@@ -131,11 +131,7 @@ pub fn record<S: Sink + 'static>(
         debug: options.debug,
     })?;
     let ring = loaded.take_ring()?;
-    let log = if options.debug {
-        Some(loaded.start_log()?)
-    } else {
-        None
-    };
+    let log = options.debug.then(|| loaded.start_log()).transpose()?;
     let command = if options.no_new_privileges {
         command.without_new_privileges()
     } else {
