@@ -8,7 +8,7 @@ use monitor_ebpf::abi::{
 };
 
 use crate::{
-    atomic,
+    atomic, charge,
     emit::{Subject, count_full, cpu, emit, now, setting},
     kernel::{Mm, current_cpu_ns},
     maps::{ADDRESS_SPACES, AddressSpace, ENDING, NEW_SPACE},
@@ -342,6 +342,7 @@ fn mapped(space: &mut AddressSpace, total_vm: u64, before: u64) -> bool {
 pub(crate) fn show(space: *mut AddressSpace, parts: Parts, subject: Subject) {
     // SAFETY: a map value.
     let (id, current, churn) = unsafe { ((*space).id, (*space).now, (*space).churn) };
+    let charge = charge::note();
     let is_sent = emit::<MemoryRecord>(Kind::MEMORY, now(), subject, |record| {
         // SAFETY: room that was just reserved.
         unsafe {
@@ -354,6 +355,7 @@ pub(crate) fn show(space: *mut AddressSpace, parts: Parts, subject: Subject) {
             } else {
                 current_cpu_ns()
             };
+            (*record).charge = charge;
         }
     });
     if is_sent {

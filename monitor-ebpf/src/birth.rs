@@ -6,6 +6,7 @@ use monitor_ebpf::abi::{ForkRecord, Kind, Rescue, ThreadRecord, TrackedProcess};
 
 use crate::{
     address_space::{bind, find, show_changed},
+    charge,
     emit::{Subject, count_full, emit, now},
     filter,
     kernel::{Task, newtask_flags},
@@ -113,6 +114,7 @@ fn fork(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
     let Some(process) = filter::entry(pid) else {
         return 0;
     };
+    charge::note();
     let creator_mm = parent.mm();
     if let Some(space) = find(creator_mm) {
         // Both sides of a fork are shown, so that what was inherited can be told.

@@ -4,7 +4,7 @@ use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
 use monitor_ebpf::abi::{ExitRecord, Kind, ReapedRecord, Rescue, TrackedProcess};
 
 use crate::{
-    address_space,
+    address_space, charge,
     emit::{emit, now, setting},
     filter,
     kernel::{Task, is_group_dead},
@@ -53,6 +53,7 @@ fn exit(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
     // Before 6.16 two threads that end at once may both find no other one alive: the first is last.
     let is_last = !is_dead && is_group_dead(ctx, signals);
     pass.count_rescue(Rescue::EXIT);
+    charge::note();
     let leader = task.leader();
     let status = match signals.group_exit_code() {
         Some(code) => code,

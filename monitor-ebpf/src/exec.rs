@@ -8,6 +8,7 @@ use monitor_ebpf::abi::{
 
 use crate::{
     address_space::{bind, find},
+    charge,
     emit::{Subject, fill_header, now, output, output_piece},
     filter,
     kernel::{Task, exec_filename, exec_old_tid, read_string, read_user},
@@ -79,6 +80,9 @@ fn exec(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
             // The recorder knows its child's pid only; /proc gives starts in ticks.
             (*process).start_ns = task.start_ns();
             (*process).flags &= !TrackedProcess::PENDING;
+            charge::fix(task);
+        } else {
+            charge::note();
         }
         old
     };

@@ -46,6 +46,7 @@ macro_rules! load {
 }
 
 // Behind the macros, which they use.
+pub(crate) mod charge;
 pub(crate) mod oom;
 mod usage;
 

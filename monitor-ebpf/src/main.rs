@@ -19,6 +19,8 @@ mod atomic;
 #[cfg(target_arch = "bpf")]
 mod birth;
 #[cfg(target_arch = "bpf")]
+mod charge;
+#[cfg(target_arch = "bpf")]
 mod cpu_parts;
 #[cfg(target_arch = "bpf")]
 mod death;

@@ -5,7 +5,7 @@ use aya_ebpf::{
     maps::{Array, HashMap, LruHashMap, PerCpuArray, RingBuf},
 };
 use monitor_ebpf::abi::{
-    Churn, Config, Kind, Layout, Memory, Parts, Rescue, TrackedProcess, TreeSums,
+    ChargeState, Churn, Config, Kind, Layout, Memory, Parts, Rescue, TrackedProcess, TreeSums,
 };
 
 use crate::{exec::Scratch, kernel::oom::Limit};
@@ -92,6 +92,10 @@ pub(crate) static RESCUED: PerCpuArray<u64> = PerCpuArray::with_max_entries(Resc
 /// Sums over all address spaces.
 #[map]
 pub(crate) static TREE: Array<TreeSums> = Array::with_max_entries(1, 0);
+
+/// What the command's memory control group is charged.
+#[map]
+pub(crate) static CHARGE: Array<ChargeState> = Array::with_max_entries(1, 0);
 
 /// What a CPU adds to an address that stands for its own part of something, by CPU.
 #[map]

@@ -5,6 +5,7 @@ use monitor_ebpf::abi::Rescue;
 
 use crate::{
     address_space::{between_calls, end, find, is_over, map, show, update, update_exactly},
+    charge,
     emit::{Subject, setting},
     filter,
     kernel::{Mm, current_mm, rss_member, rss_value},
@@ -34,6 +35,8 @@ pub(crate) fn rss_stat(ctx: BtfTracePointContext) -> i32 {
             end(space, mm.address());
         } else if is_due {
             show(space, mm.parts(), owner(mm));
+        } else {
+            charge::note();
         }
         0
     })
@@ -70,6 +73,8 @@ pub(crate) fn rss_stat_exactly_again(ctx: BtfTracePointContext) -> i32 {
 fn exactly(space: *mut AddressSpace, mm: Mm, member: u32) {
     if update_exactly(space, mm, member) {
         show(space, mm.parts(), owner(mm));
+    } else {
+        charge::note();
     }
 }
 

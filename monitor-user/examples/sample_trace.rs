@@ -76,6 +76,7 @@ fn events() -> Vec<(ProcessKey, What)> {
                 parts: None,
                 churn: None,
                 cpu_ns: None,
+                charge: Some(48 << 20),
             },
         ));
     }

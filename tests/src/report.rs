@@ -65,6 +65,8 @@ pub struct Tree {
     /// The largest steps in which mapped memory grew.
     #[serde(default)]
     pub vms_steps: Vec<Step>,
+    /// What the memory controller charged.
+    pub charge: Option<Charge>,
 }
 
 /// A step in which mapped memory grew.
@@ -78,6 +80,50 @@ pub struct Step {
     pub tid: Option<u32>,
     /// What grew most.
     pub part: Option<String>,
+}
+
+/// What the memory controller charged a control group, bytes.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Charge {
+    /// `own`, `given` or `shared`.
+    pub scope: Option<String>,
+    /// Why it is no group of the command's own.
+    pub why_shared: Option<String>,
+    /// Name of the group.
+    pub group: Option<String>,
+    /// Version of the memory controller.
+    pub version: Option<u32>,
+    /// When the command began.
+    pub start_bytes: Option<u64>,
+    /// Highest, as the kernel kept it.
+    pub peak_bytes: Option<u64>,
+    /// Highest at an event.
+    pub peak_seen_bytes: Option<u64>,
+    /// That moment.
+    pub peak_seen_ns: Option<u64>,
+    /// At the look that found most.
+    pub at_peak: Option<ChargeSplit>,
+    /// When the recording ended.
+    pub at_end: Option<ChargeSplit>,
+    /// Processes in the group then.
+    pub processes_at_end: Option<u64>,
+}
+
+/// What a charge consists of, bytes.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub struct ChargeSplit {
+    /// All of it.
+    pub total_bytes: Option<u64>,
+    /// Private memory.
+    pub anon_bytes: Option<u64>,
+    /// Cached files.
+    pub file_bytes: Option<u64>,
+    /// Shared memory and files in memory.
+    pub shmem_bytes: Option<u64>,
+    /// The kernel's own.
+    pub kernel_bytes: Option<u64>,
+    /// Page tables.
+    pub page_tables_bytes: Option<u64>,
 }
 
 /// How far the report can be relied on.

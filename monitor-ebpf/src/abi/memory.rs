@@ -101,9 +101,11 @@ pub struct MemoryRecord {
     pub churn: Churn,
     /// CPU time of the thread, up to one tick less than the truth, ns; 0 without a subject.
     pub cpu_ns: u64,
+    /// What the command's memory control group is charged at that moment, pages; `u64::MAX`: not known.
+    pub charge: u64,
 }
 
-assert_layout!(MemoryRecord, 136, { header: 0, mm: 32, now: 40, parts: 80, churn: 112, cpu_ns: 128 });
+assert_layout!(MemoryRecord, 144, { header: 0, mm: 32, now: 40, parts: 80, churn: 112, cpu_ns: 128, charge: 136 });
 
 /// Sums over the address spaces of all traced processes, each once. Value of the map `TREE`.
 #[repr(C)]

@@ -4,6 +4,7 @@
 //! offsets asserted at compile time. Every record starts with a [`Header`].
 
 mod calls;
+mod charge;
 mod config;
 mod header;
 mod memory;
@@ -13,6 +14,7 @@ mod process;
 mod tracked;
 
 pub use calls::{KERNEL_CALL, NOTHING, PREEMPT_DISABLE, PREEMPT_ENABLE};
+pub use charge::ChargeState;
 pub use config::{Config, Layout, MOST_CPUS, Offset, absent};
 pub use header::{Header, Kind, Priority, Rescue};
 pub use memory::{Churn, Memory, MemoryRecord, MmEndRecord, Parts, Resolution, TreeSums};

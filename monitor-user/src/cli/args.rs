@@ -4,7 +4,10 @@ use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::record::{Passes, Resolution};
+use crate::{
+    host::memory_group::Choice,
+    record::{Passes, Resolution},
+};
 
 /// Records every process that a command creates and every change of their memory, from kernel
 /// events and without polling, and explains what happened around fork.
@@ -62,6 +65,11 @@ pub(super) struct RecordArguments {
     /// Let nothing that the command executes gain privileges, as setuid programs do.
     #[arg(long)]
     pub(super) no_new_privs: bool,
+    /// Control group whose memory charge is read: `auto` makes one for the command inside of the present one and
+    /// removes it at the end, or else reads the present one; `off` reads none; a folder is that of a group for the
+    /// command.
+    #[arg(long, value_name = "auto|off|PATH", default_value = "auto", value_parser = charge)]
+    pub(super) charge: Choice,
     /// Leave a hook out. For tests of rtrace: what depends on it is missing then.
     #[arg(long, value_name = "HOOK", hide = true)]
     pub(super) without: Vec<String>,
@@ -105,6 +113,16 @@ fn resolution(text: &str) -> Result<Resolution, String> {
     Ok(Resolution {
         step_bytes,
         share_bits: u64::BITS,
+    })
+}
+
+/// A folder that is called like one of the words needs a slash.
+#[expect(clippy::unnecessary_wraps, reason = "as clap wants it")]
+fn charge(text: &str) -> Result<Choice, String> {
+    Ok(match text {
+        "auto" => Choice::Auto,
+        "off" => Choice::Off,
+        path => Choice::Path(path.into()),
     })
 }
 

@@ -11,7 +11,7 @@ use anyhow::Context;
 use super::{args::DoctorArguments, complain};
 use crate::{
     doctor::{self, Check, Facts, Judgement, Kernel},
-    host::{btf::Btf, rights::Rights},
+    host::{btf::Btf, memory_group, rights::Rights},
     record::{self, LoadError},
 };
 
@@ -62,6 +62,7 @@ fn of_file(path: &Path) -> anyhow::Result<Judgement> {
         kernel: kernel(&btf),
         rights: None,
         load: None,
+        charge: None,
     }))
 }
 
@@ -80,6 +81,7 @@ pub(super) fn hindrance(rights: &Rights) -> Option<Check> {
         kernel: this_kernel(),
         rights: Some(rights.clone()),
         load: None,
+        charge: None,
     };
     doctor::hindrance(rights, doctor::judge(&facts).checks)
 }
@@ -89,6 +91,7 @@ fn of_this_host() -> Judgement {
         kernel: this_kernel(),
         rights: Some(rights()),
         load: None,
+        charge: None,
     };
     // What can't work isn't tried: the reason is known already.
     if doctor::judge(&facts).can_record {
@@ -96,6 +99,7 @@ fn of_this_host() -> Judgement {
         if let (Some(rights), Err(LoadError::Confidential)) = (&mut facts.rights, &tried) {
             rights.lockdown = Some("confidentiality".to_owned());
         }
+        facts.charge = Some(memory_group::try_make());
         facts.load = Some(tried.map_err(|error| format!("{:#}", anyhow::Error::from(error))));
     }
     doctor::judge(&facts)

@@ -46,6 +46,7 @@ pub(super) fn run(arguments: &RecordArguments) -> anyhow::Result<ExitCode> {
         keep_arguments: arguments.keep_args,
         no_new_privileges: arguments.no_new_privs,
         invoker: invoker.clone(),
+        charge: arguments.charge.clone(),
     };
     let output = arguments.output.clone();
     // Only if asked for: the command inherits stderr, so that where it is a terminal the line would

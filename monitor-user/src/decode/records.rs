@@ -53,6 +53,7 @@ pub(super) fn decode(header: &Header, bytes: &[u8], page_size: u64) -> Option<Ev
                 parts: Some(parts(&record.parts, page_size)),
                 churn: Some(churn(record.churn, page_size)),
                 cpu_ns: process(header.pid, header.start_ns).map(|_| record.cpu_ns),
+                charge: usage::known(record.charge).map(|pages| pages.saturating_mul(page_size)),
             }
         }
         Kind::MM_END => What::MmEnd(mm_end(&read::<MmEndRecord>(bytes)?, page_size)),

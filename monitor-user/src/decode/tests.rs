@@ -81,6 +81,7 @@ fn pages_become_bytes_and_what_is_below_zero_is_nothing() {
             write_faults: u64::MAX,
         },
         cpu_ns: 77,
+        charge: 7,
     };
     let (events, malformed) = decode_all(&[record.as_bytes().to_vec()]);
     assert_eq!(malformed, 0);
@@ -92,6 +93,7 @@ fn pages_become_bytes_and_what_is_below_zero_is_nothing() {
         churn: Some(churn),
         // Whose thread it was isn't known.
         cpu_ns: None,
+        charge: Some(28_672),
     } = events[0].what
     else {
         panic!("{events:?}")
@@ -106,6 +108,12 @@ fn pages_become_bytes_and_what_is_below_zero_is_nothing() {
         (parts.data, parts.exec, parts.stack, parts.page_tables),
         (5 * PAGE, 2 * PAGE, PAGE, 8192)
     );
+    let unknown = MemoryRecord {
+        charge: u64::MAX,
+        ..record
+    };
+    let (events, _) = decode_all(&[unknown.as_bytes().to_vec()]);
+    assert!(matches!(events[0].what, What::Memory { charge: None, .. }));
 }
 
 #[test]

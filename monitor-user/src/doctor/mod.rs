@@ -65,6 +65,8 @@ pub struct Facts {
     pub rights: Option<Rights>,
     /// Whether loading worked: how long each step took, ms, or why not. `None`: not tried.
     pub load: Option<Result<Vec<(&'static str, f64)>, String>>,
+    /// Whether a memory control group could be made for a command: where, or why not. `None`: not tried.
+    pub charge: Option<Result<String, String>>,
 }
 
 /// All checks.
@@ -103,6 +105,7 @@ pub fn judge(facts: &Facts) -> Judgement {
         checks.extend(judge_rights(rights));
         checks.extend(locked_memory(rights, &facts.kernel));
     }
+    checks.extend(facts.charge.as_ref().map(charge));
     checks.push(load(facts.load.as_ref()));
     Judgement {
         can_record: checks.iter().all(|check| check.status != Status::Fail),
@@ -351,6 +354,22 @@ fn locked_memory(rights: &Rights, kernel: &Kernel) -> Option<Check> {
         ENOUGH_LOCKED >> 20
     );
     Some(check("memlock", Status::Fail, text).fix(fix))
+}
+
+fn charge(made: &Result<String, String>) -> Check {
+    match made {
+        Ok(place) => check(
+            "charge",
+            Status::Ok,
+            format!("a memory control group can be made for the command ({place})"),
+        ),
+        Err(why) => check(
+            "charge",
+            Status::Warn,
+            format!("the command gets no memory control group of its own: {why}"),
+        )
+        .fix("nothing needs to be done; a group that is there can be named with --charge PATH"),
+    }
 }
 
 fn load(load: Option<&Result<Vec<(&'static str, f64)>, String>>) -> Check {

@@ -23,6 +23,7 @@ fn good() -> Facts {
         },
         rights: Some(host(ALL)),
         load: Some(Ok(vec![("types", 30.0), ("programs", 50.4)])),
+        charge: Some(Ok("version 2, inside of /job".to_owned())),
     }
 }
 
@@ -103,6 +104,20 @@ fn each_hindrance_is_named_with_a_way_out() {
         assert!(fix.contains(word), "{fix}");
         assert!(line.contains(&check.text) && line.ends_with(&fix), "{line}");
     }
+}
+
+#[test]
+fn a_host_without_a_group_for_the_command_records_with_less() {
+    let facts = Facts {
+        charge: Some(Err("it is read-only; the charge of /job is read".to_owned())),
+        ..good()
+    };
+    let judgement = judge(&facts);
+    assert!(judgement.can_record);
+    let mut checks = judgement.checks.iter();
+    let check = checks.find(|check| check.id == "charge").unwrap();
+    assert_eq!(check.status, Status::Warn);
+    assert!(check.line().contains("read-only") && check.line().contains("--charge PATH"));
 }
 
 #[test]
@@ -221,6 +236,7 @@ fn an_old_kernel_says_what_stands_in() {
         },
         rights: None,
         load: None,
+        charge: None,
     };
     let judgement = judge(&facts);
     assert!(judgement.can_record);

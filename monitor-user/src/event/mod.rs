@@ -3,11 +3,13 @@
 //! Memory is in bytes here, times are ns since boot (`CLOCK_BOOTTIME`), ids are those of the
 //! recorder's pid namespace. `None` always means "not known", never zero.
 
+mod charge;
 mod memory;
 mod oom;
 mod process;
 mod recording;
 
+pub use charge::{Charge, ChargeScope, ChargeSplit};
 pub use memory::{Churn, Memory, MmEnd, Parts};
 pub use oom::{Oom, OomScope};
 pub use process::{Exec, Exit, Fork, Loss, Reaped, Snapshot, Thread, ThreadExit, Usage};
@@ -70,6 +72,8 @@ pub enum What {
         churn: Option<Churn>,
         /// CPU time of the subject, a thread, so far, ns; up to one tick less than the truth.
         cpu_ns: Option<u64>,
+        /// What the memory controller charges the command's control group then, bytes, by whomever it is used.
+        charge: Option<u64>,
     },
     /// An address space was torn down.
     MmEnd(MmEnd),

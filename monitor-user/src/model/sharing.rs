@@ -13,7 +13,7 @@
 //! Pages of files and shared memory may be the same in all or different in each: the highest counts below,
 //! the sum above.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, hash_map::Entry};
 
 use crate::event::{Churn, Memory, Mm};
 
@@ -143,10 +143,7 @@ impl Sharing {
 
     /// Takes the state of an address space; one that isn't known begins with nothing of others'.
     pub(super) fn set(&mut self, mm: Mm, now: Memory, churn: Option<Churn>) {
-        if !self.nodes.contains_key(&mm) {
-            self.nodes.insert(mm, Node::default());
-            self.alive += 1;
-        }
+        self.enter(mm);
         self.change(mm, |node| {
             node.now = now;
             match churn {
@@ -159,11 +156,15 @@ impl Sharing {
 
     /// An exec gives a fresh address space.
     pub(super) fn exec(&mut self, mm: Mm, now: Memory) {
-        if !self.nodes.contains_key(&mm) {
-            self.nodes.insert(mm, Node::default());
+        self.enter(mm);
+        self.change(mm, |node| node.now = now);
+    }
+
+    fn enter(&mut self, mm: Mm) {
+        if let Entry::Vacant(place) = self.nodes.entry(mm) {
+            place.insert(Node::default());
             self.alive += 1;
         }
-        self.change(mm, |node| node.now = now);
     }
 
     /// An address space has ended.
@@ -217,9 +218,10 @@ impl Sharing {
             }
         };
         // By the first of each family: what is certain of all, and the most that one member adds.
-        let mut families: HashMap<Mm, (u64, u64)> = HashMap::new();
-        for (mm, node) in &self.nodes {
-            let (mut root, mut line) = (*mm, certain(node));
+        let mut families: BTreeMap<Mm, (u64, u64)> = BTreeMap::new();
+        let nodes: BTreeMap<_, _> = self.nodes.iter().collect();
+        for (mm, node) in &nodes {
+            let (mut root, mut line) = (**mm, certain(node));
             let mut at = node.creator;
             while let Some((above, creator)) = at.and_then(|mm| Some((mm, self.nodes.get(&mm)?))) {
                 line = line.saturating_add(certain(creator));
@@ -307,8 +309,6 @@ impl Sharing {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::{BTreeMap, BTreeSet};
-
     use super::*;
 
     const PAGE: u64 = 4096;
@@ -335,7 +335,7 @@ mod tests {
 
         fn any(&mut self) -> Option<Mm> {
             let n = self.pages.len() as u64;
-            let at = self.below(n.max(1)) as usize;
+            let at = usize::try_from(self.below(n.max(1))).unwrap();
             self.pages.keys().nth(at).copied()
         }
 
@@ -390,7 +390,7 @@ mod tests {
         fn shrink(&mut self, mm: Mm, pages: u64) {
             for _ in 0..pages {
                 let n = self.pages[&mm].len() as u64;
-                let at = self.below(n.max(1)) as usize;
+                let at = usize::try_from(self.below(n.max(1))).unwrap();
                 let set = self.pages.get_mut(&mm).unwrap();
                 if let Some(page) = set.iter().nth(at).copied() {
                     set.remove(&page);
@@ -403,7 +403,7 @@ mod tests {
         fn write(&mut self, mm: Mm, pages: u64) {
             for _ in 0..pages {
                 let n = self.pages[&mm].len() as u64;
-                let at = self.below(n.max(1)) as usize;
+                let at = usize::try_from(self.below(n.max(1))).unwrap();
                 let Some(page) = self.pages[&mm].iter().nth(at).copied() else {
                     continue;
                 };

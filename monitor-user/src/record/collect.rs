@@ -24,7 +24,7 @@ use tokio::{
 };
 
 use super::{
-    RecordError,
+    RecordError, charge,
     launch::Command,
     load::{LoadOptions, Loaded, Passes, Resolution, StderrLog},
     losses::{Losses, full_tables},
@@ -35,7 +35,7 @@ use super::{
 use crate::{
     decode::Decoder,
     event::{Event, Recording, What},
-    host::{facts, user::Invoker},
+    host::{facts, memory_group::Choice, user::Invoker},
     units::ProcessKey,
 };
 
@@ -76,6 +76,8 @@ pub struct Options {
     pub no_new_privileges: bool,
     /// The user behind sudo, as whom the command runs; `None`: as whoever runs rtrace.
     pub invoker: Option<Invoker>,
+    /// Which memory control group the command is charged to.
+    pub charge: Choice,
 }
 
 /// Takes events in order. Runs in a thread of its own.
@@ -113,11 +115,13 @@ pub fn record<S: Sink + 'static>(
     options: &Options,
     make_sink: impl FnOnce(&Recording) -> S,
 ) -> Result<Outcome<S>, RecordError> {
-    let environment: Vec<(OsString, OsString)> = match &options.invoker {
-        Some(invoker) => invoker.environment.clone(),
-        None => std::env::vars_os().collect(),
-    };
-    let command = Command::find(words, &environment, options.invoker.as_ref())?;
+    let invoker = options.invoker.as_ref();
+    let environment = invoker.map_or_else(
+        || std::env::vars_os().collect(),
+        |invoker| invoker.environment.clone(),
+    );
+    let command = Command::find(words, &environment, invoker)?;
+    let group = charge::Plan::new(&options.charge)?;
     let buffer_bytes = ring_size(options.buffer_bytes);
     let mut loaded = Loaded::new(&LoadOptions {
         buffer_bytes,
@@ -127,11 +131,7 @@ pub fn record<S: Sink + 'static>(
         debug: options.debug,
     })?;
     let ring = loaded.take_ring()?;
-    let log = if options.debug {
-        Some(loaded.start_log()?)
-    } else {
-        None
-    };
+    let log = options.debug.then(|| loaded.start_log()).transpose()?;
     let command = if options.no_new_privileges {
         command.without_new_privileges()
     } else {
@@ -139,16 +139,17 @@ pub fn record<S: Sink + 'static>(
     };
     let child = command.fork()?;
     loaded.track_root(child.pid.as_raw().unsigned_abs())?;
-    privileges::give_up(options.invoker.as_ref(), || loaded.can_read_maps())?;
-    let mut recording = facts::recording(&shown(words, options), &environment);
-    options.resolution.note(&mut recording);
-    recording.rss_bound_bytes = loaded.rss_bound.bytes;
-    recording.rss_bound_per_thread = loaded.rss_bound.is_per_thread;
-    recording.verified_instructions = loaded.verified_instructions();
-    recording.stand_ins.clone_from(&loaded.stand_ins);
-    recording.buffer_bytes = u64::from(buffer_bytes);
-    recording.missing_hooks.clone_from(&loaded.missing);
-    recording.root_pid = child.pid.as_raw().unsigned_abs();
+    let charge = group.begin(child.pid.as_raw().unsigned_abs())?;
+    if charge.as_ref().is_some_and(charge::Watch::is_charged) {
+        loaded.read_charge()?;
+    }
+    privileges::give_up(invoker, || loaded.can_read_maps())?;
+    let recording = Recording {
+        buffer_bytes: u64::from(buffer_bytes),
+        charge: charge.as_ref().map(charge::Watch::charge),
+        root_pid: child.pid.as_raw().unsigned_abs(),
+        ..describe(words, options, &environment, &loaded)
+    };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -179,6 +180,7 @@ pub fn record<S: Sink + 'static>(
             unsent: VecDeque::new(),
             has_more: false,
             keep_arguments: options.keep_arguments,
+            charge,
             recording,
         };
         Ok((collector.run(pid, signals).await, worker))
@@ -192,6 +194,23 @@ pub fn record<S: Sink + 'static>(
         sink,
         status,
     })
+}
+
+/// What is recorded here and how, as far as it is known before the command runs.
+fn describe(
+    words: &[OsString],
+    options: &Options,
+    environment: &[(OsString, OsString)],
+    loaded: &Loaded,
+) -> Recording {
+    let mut recording = facts::recording(&shown(words, options), environment);
+    options.resolution.note(&mut recording);
+    recording.rss_bound_bytes = loaded.rss_bound.bytes;
+    recording.rss_bound_per_thread = loaded.rss_bound.is_per_thread;
+    recording.verified_instructions = loaded.verified_instructions();
+    recording.stand_ins.clone_from(&loaded.stand_ins);
+    recording.missing_hooks.clone_from(&loaded.missing);
+    recording
 }
 
 /// The command as it is written down.
@@ -279,6 +298,7 @@ struct Collector {
     /// The last look at the ring buffer left something in it.
     has_more: bool,
     keep_arguments: bool,
+    charge: Option<charge::Watch>,
     recording: Recording,
 }
 
@@ -338,6 +358,7 @@ impl Collector {
         if let Some(log) = &mut self.log {
             log.flush();
         }
+        self.look_at_charge();
         self.push_unsent();
         self.has_more = false;
         if self.unsent.is_empty() {
@@ -452,6 +473,12 @@ impl Collector {
         }
     }
 
+    fn look_at_charge(&mut self) {
+        if let (Some(charge), Some(state)) = (&mut self.charge, self.loaded.charge()) {
+            charge.look(&state, self.recording.page_size);
+        }
+    }
+
     fn look_at_losses(&mut self) {
         if let Some(loss) = self.losses.look(&self.loaded) {
             self.recording.lost = self.losses.total();
@@ -469,6 +496,7 @@ impl Collector {
         self.look_at_losses();
         // A recorder that is killed has said so far what it knew.
         self.read_counters();
+        self.recording.charge = self.charge.as_ref().map(charge::Watch::charge);
         // One that finds no room isn't missed: the next comes soon.
         let _busy = self
             .to_sinks
@@ -483,6 +511,11 @@ impl Collector {
             self.loaded.detach();
         }
         let snapshots = survivors::snapshots(&self.loaded);
+        self.look_at_charge();
+        if let Some(charge) = &mut self.charge {
+            charge.finish();
+            self.recording.charge = Some(charge.charge());
+        }
         loop {
             let ready = self.take_records();
             self.wait_and_send(ready);

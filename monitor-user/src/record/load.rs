@@ -9,7 +9,9 @@ use aya::{
 };
 use aya_log::EbpfLogger;
 use log::Log;
-use monitor_ebpf::abi::{Config, Layout, MOST_CPUS, Rescue, TrackedProcess, TreeSums, absent};
+use monitor_ebpf::abi::{
+    ChargeState, Config, Layout, MOST_CPUS, Rescue, TrackedProcess, TreeSums, absent,
+};
 use thiserror::Error;
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -261,6 +263,31 @@ impl Loaded {
             .map_err(|error: aya::maps::MapError| LoadError::Object(error.to_string()))?;
         map.insert(pid, bytes, 0)
             .map_err(|error| LoadError::Object(chain(&error)))
+    }
+
+    /// Has the kernel side read what the command's memory control group is charged, from its exec on.
+    pub(super) fn read_charge(&mut self) -> Result<(), LoadError> {
+        let state = ChargeState {
+            wanted: 1,
+            ..ChargeState::default()
+        };
+        let bytes: [u8; size_of::<ChargeState>()] = zerocopy::transmute!(state);
+        let map = self
+            .ebpf
+            .map_mut("CHARGE")
+            .ok_or_else(|| LoadError::Object(NO_MAP.into()))?;
+        let mut map: Array<_, [u8; size_of::<ChargeState>()]> = map
+            .try_into()
+            .map_err(|error: aya::maps::MapError| LoadError::Object(error.to_string()))?;
+        map.set(0, bytes, 0)
+            .map_err(|error| LoadError::Object(chain(&error)))
+    }
+
+    /// What it has seen of it.
+    pub(super) fn charge(&self) -> Option<ChargeState> {
+        let map = self.ebpf.map("CHARGE")?;
+        let map = Array::<_, [u8; size_of::<ChargeState>()]>::try_from(map).ok()?;
+        ChargeState::read_from_bytes(&map.get(&0, 0).ok()?).ok()
     }
 
     /// Whether the command's exec has been seen; `None` if its process ended before.

@@ -1,8 +1,10 @@
 //! Recording: loads the kernel side, starts the command, hands decoded events to sinks.
 
+mod charge;
 mod collect;
 mod cpu_parts;
 mod hooks;
+mod janitor;
 mod launch;
 mod load;
 mod losses;
@@ -29,6 +31,14 @@ pub enum RecordError {
     /// The command couldn't be started.
     #[error(transparent)]
     Launch(#[from] LaunchError),
+    /// The control group that was named can't be used.
+    #[error("cannot use the control group {}: {why}", path.display())]
+    Group {
+        /// Its folder.
+        path: std::path::PathBuf,
+        /// Why not.
+        why: String,
+    },
     /// Something on the way failed.
     #[error("{what}")]
     System {

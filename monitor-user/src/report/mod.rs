@@ -6,6 +6,7 @@
 
 mod bounds;
 mod bytes;
+mod charge;
 mod closing;
 mod escape;
 pub mod json;
@@ -17,6 +18,7 @@ mod value;
 mod words;
 
 pub use bytes::ByteText;
+pub use charge::{ChargeReport, ChargeSplitReport};
 pub use closing::closing_lines;
 pub use request::{Basis, RequestReport};
 pub use value::{

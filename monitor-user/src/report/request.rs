@@ -58,18 +58,23 @@ fn limits_virtual_memory(env: &BTreeMap<String, String>) -> bool {
         .any(|name| env.contains_key(*name))
 }
 
+/// Whether the job runs under a scheduler that limits what the memory controller charges.
+fn limits_charge(env: &BTreeMap<String, String>) -> bool {
+    env.contains_key("SLURM_JOB_ID")
+}
+
 /// How much to ask for; `None` if nothing is known of memory. `env`: the environment that names the job.
 pub(super) fn request(env: &BTreeMap<String, String>, known: Known) -> Option<RequestReport> {
-    let virtual_memory = known.vms.filter(|_| limits_virtual_memory(env));
-    let bases = [
-        (Basis::SumOfVms, virtual_memory),
-        (Basis::Charge, known.charge),
+    let vms = known.vms.filter(|_| limits_virtual_memory(env));
+    let choices = [
+        (Basis::SumOfVms, vms),
+        (Basis::Charge, known.charge.filter(|_| limits_charge(env))),
         (Basis::InUse, known.in_use),
         (Basis::SumOfRss, known.rss),
     ];
-    let (basis, bytes) = bases
+    let (basis, bytes) = choices
         .into_iter()
-        .find_map(|(basis, bytes)| Some((basis, bytes?)))?;
+        .find_map(|(basis, known)| Some((basis, known?)))?;
     let with_margin = bytes.saturating_add(bytes / 100 * MARGIN_PERCENT);
     Some(RequestReport {
         bytes: with_margin.div_ceil(GRAIN).saturating_mul(GRAIN),
@@ -118,6 +123,7 @@ mod tests {
         }
         let slurm = under("SLURM_JOB_ID");
         assert_eq!(basis(&slurm, known), Some(Basis::Charge));
+        assert_eq!(basis(&BTreeMap::new(), known), Some(Basis::InUse));
         let known = Known {
             charge: None,
             ..known

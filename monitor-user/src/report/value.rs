@@ -8,14 +8,14 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::{
-    event::{Exit, Oom, OomScope, Recording},
+    event::{Charge, ChargeScope, Exit, Oom, OomScope, Recording},
     model::{
         CreatedBy, CreatorFrom, Ending, Growth, How, Image, ImageMemory, Part, Peak, Process,
         Share, Step, Summary, Tree, clone_flag_names, program,
     },
     report::request::{Known, RequestReport, request},
     report::{
-        ByteText,
+        ByteText, ChargeReport,
         bounds::{KINDS, counter_bound, most_unique, sum_bound, sum_peak, unique_at_peak},
     },
     units::ProcessKey,
@@ -292,6 +292,8 @@ pub struct TreeReport {
     pub peak_unique_high_bytes: Option<u64>,
     /// Memory in use was at most this at every moment, pages counted once.
     pub max_unique_high_bytes: Option<u64>,
+    /// What the memory controller charged; `None` if it wasn't asked.
+    pub charge: Option<ChargeReport>,
     /// How much memory to ask a scheduler for.
     pub request: Option<RequestReport>,
     /// The largest steps in which mapped memory grew, the largest first.
@@ -463,6 +465,7 @@ fn tree_report(tree: &Tree, recording: &Recording, id: &impl Fn(ProcessKey) -> I
         peak_unique_low_bytes: unique.map(|unique| unique.low),
         peak_unique_high_bytes: unique.map(|unique| unique.high),
         max_unique_high_bytes: most_unique(&tree.summary, recording, tree.totals.max_spaces),
+        charge: recording.charge.as_ref().map(ChargeReport::new),
         request: asked(&tree.summary, recording, tree.totals.max_spaces),
         vms_steps: tree
             .steps
@@ -482,12 +485,18 @@ pub(super) fn asked(
     request(
         &recording.env,
         Known {
-            charge: None,
+            charge: recording.charge.as_ref().and_then(own_charge),
             vms: summary.peak_vms().max(recording.peak_vms_sum_bytes),
             in_use: most_unique(summary, recording, spaces),
             rss: sum.map(|sum| sum.rss.saturating_add(sum.bound)),
         },
     )
+}
+
+/// Most that was charged to the command alone.
+fn own_charge(charge: &Charge) -> Option<u64> {
+    let is_own = charge.scope == ChargeScope::Own;
+    charge.peak.max(charge.seen_peak).filter(|_| is_own)
 }
 
 fn step_report(step: &Step, id: &impl Fn(ProcessKey) -> Id) -> StepReport {

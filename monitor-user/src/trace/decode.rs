@@ -194,6 +194,7 @@ impl<'a> Row<'a> {
                 parts: self.parts(),
                 churn: self.churn(),
                 cpu_ns: self.u64(Col::CpuNs),
+                charge: self.u64(Col::Charge),
             },
             Kind::MmEnd => What::MmEnd(self.mm_end()?),
             Kind::Snapshot => What::Snapshot(event::Snapshot {

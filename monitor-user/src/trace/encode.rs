@@ -101,12 +101,14 @@ impl Rows {
                 parts,
                 churn,
                 cpu_ns,
+                charge,
             } => {
                 self.u64(Col::Mm, *mm);
                 self.memory(now);
                 self.parts(parts.as_ref());
                 self.churn(churn.as_ref());
                 self.some_u64(Col::CpuNs, *cpu_ns);
+                self.some_u64(Col::Charge, *charge);
             }
             What::MmEnd(end) => self.mm_end(end),
             What::Snapshot(snapshot) => {

@@ -214,6 +214,7 @@ columns! {
     PageTables "page_tables" Int64 "bytes" [Memory], "Page tables of the address space; not part of `vms`.";
     AnonGrown "anon_grown" Int64 "bytes" [Memory, MmEnd], "Anonymous memory that came since fork or exec, also what has gone again; too much rather than too little.";
     WriteFaults "write_faults" Int64 "" [Memory, MmEnd], "Write faults on pages that were there, since fork or exec; each copied a page at most. Null where page faults aren't seen.";
+    Charge "charge" Int64 "bytes" [Memory], "What the memory controller charged the command's control group then, each page once, whoever used it; null where that isn't known.";
     Bound "bound" Int64 "bytes" [Fork, Exec, Memory, MmEnd, Oom], "How far each of the row's `rss_*` and `swap` values may be off, either way.";
     PeakNs "peak_ns" Int64 "ns" [MmEnd], "When the resident memory was highest, since boot.";
     PeakRssAnon "peak_rss_anon" Int64 "bytes" [MmEnd], "Resident anonymous memory at `peak_ns`.";

@@ -488,6 +488,7 @@ impl Story {
                 parts: None,
                 churn: None,
                 cpu_ns: None,
+                charge: None,
             },
         )
     }

@@ -358,6 +358,7 @@ fn what(kind: &str, f: &mut Fields) -> Result<What, String> {
             parts: None,
             churn: f.churn()?,
             cpu_ns: None,
+            charge: None,
         },
         "mm_end" => What::MmEnd(MmEnd {
             mm: f.number("mm")?,

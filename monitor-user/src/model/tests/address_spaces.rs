@@ -210,6 +210,7 @@ fn an_ended_address_space_stays_ended() {
             parts: None,
             churn: None,
             cpu_ns: None,
+            charge: None,
         },
     };
     let tree = story.event(late).after(100).exit(10, 0).tree();

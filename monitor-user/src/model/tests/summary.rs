@@ -114,6 +114,7 @@ fn a_million_events_leave_a_bounded_timeline() {
                 parts: None,
                 churn: None,
                 cpu_ns: None,
+                charge: None,
             },
         });
     }

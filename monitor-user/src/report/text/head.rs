@@ -1,6 +1,6 @@
 //! What happened, in the first lines.
 
-use super::{Style, TextOptions, forest::Forest, victims};
+use super::{Style, TextOptions, charge, forest::Forest, victims};
 use crate::{
     report::{
         ProcessReport, Report,
@@ -29,6 +29,7 @@ pub(super) fn lines(report: &Report, forest: &Forest, options: TextOptions) -> V
         (memory(report), false),
     ];
     facts.extend(request(report).map(|line| (line, false)));
+    facts.extend(charge::lines(report).into_iter().map(|line| (line, false)));
     facts.extend(victims::lines(report, forest).map(|line| (line, true)));
     facts.push((trust(report), !report.trust.complete));
     for (fact, is_bad) in facts {

@@ -2,6 +2,7 @@
 //!
 //! First what happened, then the tree, then totals, then how far all of it can be trusted.
 
+mod charge;
 mod foot;
 mod forest;
 mod head;

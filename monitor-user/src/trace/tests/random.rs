@@ -154,14 +154,10 @@ impl Random {
             Kind::Memory => What::Memory {
                 mm: self.u64(),
                 now: self.memory(),
-                parts: self.some(|this| Parts {
-                    data: this.u64(),
-                    exec: this.u64(),
-                    stack: this.u64(),
-                    page_tables: this.u64(),
-                }),
+                parts: self.some(Self::parts),
                 churn: self.some(Self::churn),
                 cpu_ns: self.some(Self::u64),
+                charge: self.some(Self::u64),
             },
             Kind::MmEnd => What::MmEnd(MmEnd {
                 mm: self.u64(),
@@ -181,6 +177,15 @@ impl Random {
                     .map(|_| (format!("k{}é", self.below(9)), self.u64()))
                     .collect(),
             }),
+        }
+    }
+
+    fn parts(&mut self) -> Parts {
+        Parts {
+            data: self.u64(),
+            exec: self.u64(),
+            stack: self.u64(),
+            page_tables: self.u64(),
         }
     }
 
