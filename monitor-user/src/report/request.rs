@@ -66,9 +66,14 @@ fn limits_charge(env: &BTreeMap<String, String>) -> bool {
 /// How much to ask for; `None` if nothing is known of memory. `env`: the environment that names the job.
 pub(super) fn request(env: &BTreeMap<String, String>, known: Known) -> Option<RequestReport> {
     let vms = known.vms.filter(|_| limits_virtual_memory(env));
+    // Where shared memory is the same in many, only the charge shows it.
+    let is_less = |charge: &u64| known.in_use.is_none_or(|in_use| *charge < in_use);
+    let charge = known
+        .charge
+        .filter(|charge| limits_charge(env) || is_less(charge));
     let choices = [
         (Basis::SumOfVms, vms),
-        (Basis::Charge, known.charge.filter(|_| limits_charge(env))),
+        (Basis::Charge, charge),
         (Basis::InUse, known.in_use),
         (Basis::SumOfRss, known.rss),
     ];
@@ -123,7 +128,14 @@ mod tests {
         }
         let slurm = under("SLURM_JOB_ID");
         assert_eq!(basis(&slurm, known), Some(Basis::Charge));
-        assert_eq!(basis(&BTreeMap::new(), known), Some(Basis::InUse));
+        // Elsewhere whichever is less: page cache is charged, and shared memory may be in use in one place only.
+        assert_eq!(basis(&BTreeMap::new(), known), Some(Basis::Charge));
+        let with_cache = Known {
+            charge: Some(300 * MIB),
+            ..known
+        };
+        assert_eq!(basis(&BTreeMap::new(), with_cache), Some(Basis::InUse));
+        assert_eq!(basis(&slurm, with_cache), Some(Basis::Charge));
         let known = Known {
             charge: None,
             ..known

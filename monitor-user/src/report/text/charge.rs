@@ -5,6 +5,9 @@ use crate::{
     units::Bytes,
 };
 
+/// Less than that of cached files is left behind by almost every command, bytes.
+const MENTIONED: u64 = 1 << 20;
+
 /// Nothing if it wasn't asked.
 pub(super) fn lines(report: &Report) -> Vec<String> {
     let Some(charge) = &report.tree.charge else {
@@ -89,7 +92,7 @@ fn left(charge: &ChargeReport) -> Option<String> {
         let files = "in files in memory (tmpfs, /dev/shm) or shared memory that nobody has removed";
         parts.push(format!("{} {files}", Bytes(bytes)));
     }
-    if let Some(bytes) = split.file_bytes.filter(|bytes| *bytes > 0) {
+    if let Some(bytes) = split.file_bytes.filter(|bytes| *bytes >= MENTIONED) {
         parts.push(format!(
             "{} of cached files, which the kernel takes back when it needs room",
             Bytes(bytes)
