@@ -3,13 +3,13 @@
 //! `exit_mmap` tells the end. 5.10 doesn't have it: there an address space is over when nobody uses
 //! it and its counters have come down to nothing, or at the latest when its last user's exit is seen.
 
-use monitor_ebpf::abi::{Kind, Memory, MemoryRecord, MmEndRecord, Parts, Resolution};
+use monitor_ebpf::abi::{AddressSpace, Kind, Memory, MemoryRecord, MmEndRecord, Parts, Resolution};
 
 use crate::{
     atomic,
     emit::{Subject, count_full, cpu, emit, now, setting},
     kernel::Mm,
-    maps::{ADDRESS_SPACES, AddressSpace, ENDING, NEW_SPACE},
+    maps::{ADDRESS_SPACES, NEW_SPACE},
     tree,
 };
 
@@ -77,7 +77,7 @@ pub(crate) fn bind(mm: Mm, is_new: bool) -> u64 {
 pub(crate) fn end(space: *mut AddressSpace, address: u64) {
     // SAFETY: a map value.
     unsafe {
-        if (*space).flags & ENDING == 0 {
+        if (*space).flags & AddressSpace::ENDING == 0 {
             (*space).last = (*space).now;
         }
     }
@@ -108,7 +108,7 @@ pub(crate) fn is_over(space: *mut AddressSpace) -> bool {
     }
     // SAFETY: a map value.
     let (flags, now) = unsafe { ((*space).flags, (*space).now) };
-    flags & ENDING != 0 && resident(&now) + now.rss[SWAP] <= 0
+    flags & AddressSpace::ENDING != 0 && resident(&now) + now.rss[SWAP] <= 0
 }
 
 /// A number that no other address space of this recording has: the time in 64 ns, and the CPU.
@@ -199,8 +199,8 @@ unsafe fn changed(space: *mut AddressSpace, index: usize, value: i64, before: i6
 fn note_ending(space: *mut AddressSpace, mm: Mm) {
     // SAFETY: a map value.
     unsafe {
-        if mm.is_ending() && (*space).flags & ENDING == 0 {
-            (*space).flags |= ENDING;
+        if mm.is_ending() && (*space).flags & AddressSpace::ENDING == 0 {
+            (*space).flags |= AddressSpace::ENDING;
             (*space).last = (*space).now;
         }
     }
