@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::Verification;
+
 /// What was recorded, where, how, and what was lost.
 ///
 /// A recorder that was killed leaves the fields marked "end" at what was known when it last wrote.
@@ -77,6 +79,8 @@ pub struct Recording {
     pub stand_ins: BTreeMap<String, String>,
     /// Hooks that were switched off.
     pub missing_hooks: Vec<String>,
+    /// What comparing with `/proc` while recording has found so far; `None`: it wasn't asked for.
+    pub verification: Option<Verification>,
     /// Set by readers: the recorder didn't end the file itself.
     #[serde(skip)]
     pub cut_short: bool,

@@ -2,6 +2,7 @@
 
 pub mod btf;
 pub mod facts;
+pub mod process_memory;
 pub mod rights;
 pub mod sigpipe;
 pub mod user;

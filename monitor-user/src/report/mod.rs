@@ -13,6 +13,7 @@ pub mod json;
 mod tests;
 pub mod text;
 mod value;
+mod verification;
 mod words;
 
 pub use bytes::ByteText;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::{
-    event::{Exit, Oom, OomScope, Recording},
+    event::{Exit, Oom, OomScope, Recording, Verification},
     model::{
         CreatedBy, CreatorFrom, Ending, How, Image, ImageMemory, Peak, Process, Share, Tree,
         clone_flag_names, program,
@@ -318,6 +318,8 @@ pub struct TrustReport {
     pub complete: bool,
     /// What is missing or was repaired, in plain sentences.
     pub notes: Vec<String>,
+    /// What comparing with `/proc` while recording has found; `None`: it wasn't asked for.
+    pub verification: Option<Verification>,
 }
 
 impl ExitReport {
@@ -365,6 +367,7 @@ impl Report {
                 lost_events: tree.trust.lost_events,
                 complete: tree.trust.complete,
                 notes: tree.trust.notes.clone(),
+                verification: recording.verification.clone(),
             },
         }
     }
