@@ -1,4 +1,4 @@
-/* pages LOG tour | pages LOG storm | pages LOG walk SEED STEPS: a child does things with memory and is quiet after each of them; its
+/* pages LOG tour | pages LOG storm | pages LOG busy | pages LOG walk SEED STEPS: a child does things with memory and is quiet after each of them; its
    parent then writes into LOG what /proc says of it. Reading /proc from outside changes nothing of the child's. */
 #include <fcntl.h>
 #include <pthread.h>
@@ -253,6 +253,26 @@ static void storm(void) {
     done("after_storm");
 }
 
+/* Threads that touch memory and give it back all the time, with the shortest of pauses, for about a second. */
+static void *toil(void *number) {
+    unsigned long long end = now_ns() + 1000000000ULL;
+    for (size_t round = (size_t)number; now_ns() < end; round++) {
+        size_t pages = 1 + round * 37 % 300;
+        char *at = map(pages * PAGE, ANON, -1);
+        touch(at, pages * PAGE);
+        if (round % 4 == 0) usleep(500);
+        munmap(at, pages * PAGE);
+    }
+    return NULL;
+}
+
+static void busy(void) {
+    pthread_t ids[4];
+    for (size_t n = 0; n < 4; n++)
+        if (pthread_create(&ids[n], NULL, toil, (void *)n)) fail("pthread_create");
+    for (size_t n = 0; n < 4; n++) pthread_join(ids[n], NULL);
+}
+
 /* A walk: each step does one thing to one of some mappings, all sizes and places by chance. */
 static uint64_t state;
 
@@ -326,6 +346,8 @@ int main(int argc, char **argv) {
             tour();
         } else if (strcmp(argv[2], "storm") == 0) {
             storm();
+        } else if (strcmp(argv[2], "busy") == 0) {
+            busy();
         } else {
             state = strtoull(argv[3], NULL, 10) * 2654435761ULL + 1;
             for (int steps = atoi(argv[4]); steps > 0; steps--) {

@@ -318,7 +318,8 @@ pub struct TrustReport {
     pub complete: bool,
     /// What is missing or was repaired, in plain sentences.
     pub notes: Vec<String>,
-    /// What comparing with `/proc` while recording has found; `None`: it wasn't asked for.
+    /// What comparing with `/proc` while recording has found; only there if it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub verification: Option<Verification>,
 }
 

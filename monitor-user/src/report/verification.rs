@@ -50,7 +50,8 @@ pub(super) fn details(found: &Verification, highest_rss: Option<u64>) -> Vec<Sen
     if let (Some(kernel), Some(highest)) = (found.max_rss_bytes, highest_rss) {
         out.push(good(format!(
             "For information: highest RSS of one process by the kernel's own account (ru_maxrss) {}, recorded {}. \
-             The kernel's is approximate and leaves out who wasn't reaped.",
+             The kernel's is approximate, counts rtrace's own copy that executed the command, and leaves out who wasn't \
+             reaped.",
             Bytes(kernel),
             Bytes(highest)
         )));

@@ -96,19 +96,21 @@ impl Rounds {
     fn run(&self) {
         loop {
             let begun = Instant::now();
+            let mut waited = Duration::ZERO;
             for (pid, process) in self.chosen() {
                 if self.is_over() {
                     break;
                 }
-                self.check(pid, &process);
+                waited += self.check(pid, &process);
             }
-            let rest = EVERY.max(begun.elapsed() * REST);
+            let worked = begun.elapsed().saturating_sub(waited);
+            let rest = EVERY.max(worked * REST);
             if self.stop.recv_timeout(rest) == Err(RecvTimeoutError::Disconnected) {
                 break;
             }
         }
         for (pid, process) in self.chosen() {
-            self.check(pid, &process);
+            let _waited = self.check(pid, &process);
         }
     }
 
@@ -142,15 +144,21 @@ impl Rounds {
         chosen
     }
 
-    fn check(&self, pid: u32, process: &TrackedProcess) {
+    /// Compares a process. How long it only waited for what it had seen to settle.
+    fn check(&self, pid: u32, process: &TrackedProcess) -> Duration {
         let is_approximate = self.tally(|tally| tally.is_approximate());
         let look = || look(&self.kept, self.exactness, (pid, process), is_approximate);
         let first = match look() {
             Ok(first) => first,
-            Err(why) => return self.tally(|tally| tally.skip(why)),
+            Err(why) => {
+                self.tally(|tally| tally.skip(why));
+                return Duration::ZERO;
+            }
         };
+        let mut waited = Duration::ZERO;
         let settled = settle(first.point, is_approximate, |delay| {
             thread::sleep(delay);
+            waited += delay;
             // Before, so that nothing can have begun meanwhile that isn't seen in the maps.
             let is_asleep = is_asleep(pid);
             look().map(|look| (look.point, is_asleep))
@@ -161,6 +169,7 @@ impl Rounds {
             }
             tally.add_settled(&settled);
         });
+        waited
     }
 
     fn tally<T>(&self, act: impl FnOnce(&mut Tally) -> T) -> T {

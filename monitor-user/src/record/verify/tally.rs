@@ -244,10 +244,10 @@ mod tests {
     fn only_the_largest_are_shown_and_all_are_counted() {
         let mut tally = Tally::new(false);
         for n in 1..=20 {
-            tally.add(&point(n, [0; 4], [n.into(), 0, 0, 0]));
+            tally.add(&point(n, [0; 4], [n.into(), 0, 0, n.into()]));
         }
         let found = tally.verification();
-        assert_eq!(found.beyond, 20);
+        assert_eq!(found.beyond, 40);
         assert_eq!(found.shown.len(), Verification::MOST_SHOWN);
         assert_eq!(found.shown[0].pid, 20);
     }
