@@ -40,25 +40,7 @@ impl Installed {
         fs::set_permissions(installed.path(""), fs::Permissions::from_mode(0o777))?;
         fs::copy(harness::binary()?, installed.path("rtrace"))?;
         fs::copy(victim("actor"), installed.path("actor"))?;
-        // What rtrace itself says to ask an administrator for, run as it stands there.
-        let letter = Command::new(installed.path("rtrace"))
-            .args(["doctor", "--for-admin"])
-            .output()?;
-        let letter = String::from_utf8(letter.stdout)?;
-        let line = letter
-            .lines()
-            .find_map(|line| line.trim().strip_prefix("sudo "));
-        let line = line.context("no line for an administrator")?;
-        ensure!(
-            line.starts_with("setcap cap_bpf,cap_perfmon,cap_kill"),
-            "{line}"
-        );
-        let mut shell = Command::new("/bin/sh");
-        let status = shell.args(["-c", line]).status()?;
-        ensure!(
-            status.success(),
-            "{line}: {status} (apt-get install libcap2-bin)"
-        );
+        harness::as_asked_for(&installed.path("rtrace"))?;
         Ok(installed)
     }
 

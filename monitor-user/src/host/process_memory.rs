@@ -74,8 +74,8 @@ impl Status {
 /// Resident memory by `/proc/PID/smaps_rollup`, bytes: counted page by page from the page tables, so it is exact
 /// on every kernel.
 ///
-/// The kernel walks the page tables under a reader's lock, which it lets go of when the process waits for it (since
-/// 5.10). Needs the rights of a debugger (`PTRACE_MODE_READ`).
+/// The kernel walks the page tables under a reader's lock, which it lets go of between two mappings when somebody waits
+/// to change them. Needs the rights of a debugger (`PTRACE_MODE_READ`).
 ///
 /// # Errors
 /// See [`Silence`].
