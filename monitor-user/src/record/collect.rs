@@ -64,6 +64,10 @@ const DRAIN_RECORDS: usize = 1 << 15;
 
 /// How to record.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is an option of its own"
+)]
 pub struct Options {
     /// Size of the ring buffer, bytes; rounded up to a power of two and a page.
     pub buffer_bytes: u32,
@@ -156,12 +160,8 @@ pub fn record<S: Sink + 'static>(
     })?;
     let mut recording = facts::recording(&shown(words, options), &environment);
     options.resolution.note(&mut recording);
-    recording.rss_bound_bytes = loaded.rss_bound.bytes;
-    recording.rss_bound_per_thread = loaded.rss_bound.is_per_thread;
-    recording.verified_instructions = loaded.verified_instructions();
-    recording.stand_ins.clone_from(&loaded.stand_ins);
+    loaded.note(&mut recording);
     recording.buffer_bytes = u64::from(buffer_bytes);
-    recording.missing_hooks.clone_from(&loaded.missing);
     recording.root_pid = child.pid.as_raw().unsigned_abs();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -247,6 +247,15 @@ impl Loaded {
         })
     }
 
+    /// Writes down what was loaded, and how exact that makes the recording.
+    pub(super) fn note(&self, recording: &mut Recording) {
+        recording.rss_bound_bytes = self.rss_bound.bytes;
+        recording.rss_bound_per_thread = self.rss_bound.is_per_thread;
+        recording.verified_instructions = self.verified_instructions();
+        recording.stand_ins.clone_from(&self.stand_ins);
+        recording.missing_hooks.clone_from(&self.missing);
+    }
+
     /// The ring buffer; can be taken once.
     pub(super) fn take_ring(&mut self) -> Result<RingBuf<MapData>, LoadError> {
         let map = self

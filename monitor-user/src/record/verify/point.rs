@@ -224,6 +224,8 @@ mod tests {
         }
     }
 
+    type Change = fn(&mut Status);
+
     #[test]
     fn each_kind_is_compared_with_its_own() {
         let exact = exactness(0, false);
@@ -235,7 +237,6 @@ mod tests {
             0,
             "swap isn't resident"
         );
-        type Change = fn(&mut Status);
         let changes: [(Change, Quantity); 5] = [
             (|s| s.anon += PAGE, Quantity::Anon),
             (|s| s.file -= PAGE, Quantity::File),

@@ -153,7 +153,7 @@ mod tests {
     fn a_difference_that_lasts_while_all_sleep_counts_after_three_looks() {
         let off = point(&[(Quantity::Anon, 0, 4096), (Quantity::Vms, 9, 9)]);
         let looks = vec![Ok((off.clone(), true)); 5];
-        let (settled, taken) = run(off.clone(), looks);
+        let (settled, taken) = run(off, looks);
         assert_eq!(taken, 2);
         assert!(!settled.is_unsettled);
         let point = settled.point.unwrap();
@@ -184,7 +184,7 @@ mod tests {
         assert!(settled.is_unsettled);
         assert_eq!(settled.point.unwrap().values, []);
         // Too few looks to tell.
-        let (settled, _) = run(off.clone(), vec![Ok((off.clone(), false)), Err(Skip::Gone)]);
+        let (settled, _) = run(off.clone(), vec![Ok((off, false)), Err(Skip::Gone)]);
         assert!(settled.is_unsettled);
         assert_eq!(settled.point, None);
     }
