@@ -4,14 +4,14 @@
 //! it and its counters have come down to nothing, or at the latest when its last user's exit is seen.
 
 use monitor_ebpf::abi::{
-    Churn, Config, Kind, Memory, MemoryRecord, MmEndRecord, Parts, Resolution,
+    AddressSpace, Churn, Config, Kind, Memory, MemoryRecord, MmEndRecord, Parts, Resolution,
 };
 
 use crate::{
     atomic, charge,
     emit::{Subject, count_full, cpu, emit, now, setting},
     kernel::{Mm, current_cpu_ns},
-    maps::{ADDRESS_SPACES, AddressSpace, ENDING, NEW_SPACE},
+    maps::{ADDRESS_SPACES, NEW_SPACE},
     tree,
 };
 
@@ -86,7 +86,7 @@ pub(crate) fn bind(mm: Mm, is_new: bool, is_copy: bool) -> u64 {
 pub(crate) fn end(space: *mut AddressSpace, address: u64) {
     // SAFETY: a map value.
     unsafe {
-        if (*space).flags & ENDING == 0 {
+        if (*space).flags & AddressSpace::ENDING == 0 {
             (*space).last = (*space).now;
         }
     }
@@ -118,7 +118,7 @@ pub(crate) fn is_over(space: *mut AddressSpace) -> bool {
     }
     // SAFETY: a map value.
     let (flags, now) = unsafe { ((*space).flags, (*space).now) };
-    flags & ENDING != 0 && resident(&now) + now.rss[SWAP] <= 0
+    flags & AddressSpace::ENDING != 0 && resident(&now) + now.rss[SWAP] <= 0
 }
 
 /// A number that no other address space of this recording has: the time in 64 ns, and the CPU.
@@ -196,7 +196,7 @@ unsafe fn changed(space: *mut AddressSpace, index: usize, value: i64, before: i6
             tree::rss(value - before);
         }
         let mut is_due = false;
-        if index == ANON && value > before && space.flags & ENDING == 0 {
+        if index == ANON && value > before && space.flags & AddressSpace::ENDING == 0 {
             is_due = came(space, value - before);
         }
         let whole = resident(&space.now);
@@ -252,8 +252,8 @@ fn is_churn_due(space: *mut AddressSpace, moved: u64) -> bool {
 fn note_ending(space: *mut AddressSpace, mm: Mm) {
     // SAFETY: a map value.
     unsafe {
-        if mm.is_ending() && (*space).flags & ENDING == 0 {
-            (*space).flags |= ENDING;
+        if mm.is_ending() && (*space).flags & AddressSpace::ENDING == 0 {
+            (*space).flags |= AddressSpace::ENDING;
             (*space).last = (*space).now;
         }
     }

@@ -5,7 +5,7 @@ use aya_ebpf::{
     maps::{Array, HashMap, LruHashMap, PerCpuArray, RingBuf},
 };
 use monitor_ebpf::abi::{
-    ChargeState, Churn, Config, Kind, Layout, Memory, Parts, Rescue, TrackedProcess, TreeSums,
+    AddressSpace, ChargeState, Config, Kind, Layout, Rescue, TrackedProcess, TreeSums,
 };
 
 use crate::{exec::Scratch, kernel::oom::Limit};
@@ -122,38 +122,3 @@ pub(crate) static RECLAIMS: LruHashMap<u32, u32> = LruHashMap::with_max_entries(
 /// The limit that a victim of the OOM killer has run into, while it is looked for.
 #[map]
 pub(crate) static LIMIT: PerCpuArray<Limit> = PerCpuArray::with_max_entries(1, 0);
-
-/// Being torn down: what it gives back now must not look like its last state.
-pub(crate) const ENDING: u64 = 1;
-
-/// What is kept of one address space.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub(crate) struct AddressSpace {
-    /// Number in the trace.
-    pub(crate) id: u64,
-    /// [`ENDING`].
-    pub(crate) flags: u64,
-    /// Changes seen so far; two CPUs that see one at once tell each other by it.
-    pub(crate) arrivals: i64,
-    /// As of the last event.
-    pub(crate) now: Memory,
-    /// As of the last record.
-    pub(crate) sent: Memory,
-    pub(crate) sent_parts: Parts,
-    /// At the moment of the highest RSS, and that moment.
-    pub(crate) peak: Memory,
-    pub(crate) peak_ns: u64,
-    /// Before the tear-down.
-    pub(crate) last: Memory,
-    pub(crate) peak_vm: u64,
-    pub(crate) peak_swap: u64,
-    /// Where VMS is read after system calls: after the last one, and the stack's part of it.
-    pub(crate) settled_vm: u64,
-    pub(crate) settled_stack: u64,
-    /// Of its anonymous pages: now, and as of the last record.
-    pub(crate) churn: Churn,
-    pub(crate) sent_churn: Churn,
-    /// Anonymous pages that it was forked with; 0 after an exec.
-    pub(crate) inherited: i64,
-}

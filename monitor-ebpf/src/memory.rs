@@ -1,7 +1,7 @@
 //! `rss_stat` and `exit_mmap`: what is resident, and the end of address spaces.
 
 use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
-use monitor_ebpf::abi::Rescue;
+use monitor_ebpf::abi::{AddressSpace, Rescue};
 
 use crate::{
     address_space::{between_calls, end, find, is_over, map, show, update, update_exactly},
@@ -9,7 +9,6 @@ use crate::{
     emit::{Subject, setting},
     filter,
     kernel::{Mm, current_mm, rss_member, rss_value},
-    maps::{AddressSpace, ENDING},
     pass::{Pass, is_change_seen, saw_change},
     preempt::undisturbed,
 };
@@ -118,8 +117,8 @@ fn mm_end(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
     pass.count_rescue(Rescue::EXIT_MMAP);
     // SAFETY: a map value.
     unsafe {
-        if (*space).flags & ENDING == 0 {
-            (*space).flags |= ENDING;
+        if (*space).flags & AddressSpace::ENDING == 0 {
+            (*space).flags |= AddressSpace::ENDING;
             (*space).last = (*space).now;
         }
         (*space).last.total_vm = mm.total_vm();

@@ -282,6 +282,31 @@ fn read(trace: &Path, options: &[&str]) -> anyhow::Result<String> {
     String::from_utf8(output.stdout).context("the report isn't UTF-8")
 }
 
+/// Gives a copy of rtrace the capabilities that it asks an administrator for, by the line that it says itself.
+///
+/// # Errors
+/// It says none, or the line fails.
+pub fn as_asked_for(rtrace: &Path) -> anyhow::Result<()> {
+    let letter = Command::new(rtrace)
+        .args(["doctor", "--for-admin"])
+        .output()?;
+    let letter = String::from_utf8(letter.stdout)?;
+    let line = letter
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("sudo "));
+    let line = line.context("no line for an administrator")?;
+    ensure!(
+        line.starts_with("setcap cap_bpf,cap_perfmon,cap_kill"),
+        "{line}"
+    );
+    let status = Command::new("/bin/sh").args(["-c", line]).status()?;
+    ensure!(
+        status.success(),
+        "{line}: {status} (apt-get install libcap2-bin)"
+    );
+    Ok(())
+}
+
 /// Path of a trace's tail, which is there while it is being written.
 pub fn tail_of(trace: &Path) -> PathBuf {
     let mut path = trace.as_os_str().to_owned();

@@ -24,6 +24,7 @@ const NOBODY: u32 = 65534;
 const CHOWN: u64 = 1 << 0;
 const DAC_OVERRIDE: u64 = 1 << 1;
 const KILL: u64 = 1 << 5;
+const SYS_PTRACE: u64 = 1 << 19;
 const SYS_RESOURCE: u64 = 1 << 24;
 const BPF: u64 = 1 << 39;
 
@@ -39,25 +40,7 @@ impl Installed {
         fs::set_permissions(installed.path(""), fs::Permissions::from_mode(0o777))?;
         fs::copy(harness::binary()?, installed.path("rtrace"))?;
         fs::copy(victim("actor"), installed.path("actor"))?;
-        // What rtrace itself says to ask an administrator for, run as it stands there.
-        let letter = Command::new(installed.path("rtrace"))
-            .args(["doctor", "--for-admin"])
-            .output()?;
-        let letter = String::from_utf8(letter.stdout)?;
-        let line = letter
-            .lines()
-            .find_map(|line| line.trim().strip_prefix("sudo "));
-        let line = line.context("no line for an administrator")?;
-        ensure!(
-            line.starts_with("setcap cap_bpf,cap_perfmon,cap_kill"),
-            "{line}"
-        );
-        let mut shell = Command::new("/bin/sh");
-        let status = shell.args(["-c", line]).status()?;
-        ensure!(
-            status.success(),
-            "{line}: {status} (apt-get install libcap2-bin)"
-        );
+        harness::as_asked_for(&installed.path("rtrace"))?;
         Ok(installed)
     }
 
@@ -204,6 +187,37 @@ fn root_keeps_what_writes_and_signals_need() -> anyhow::Result<()> {
     let may_lower = set_of(std::process::id(), "CapEff:")? & SYS_RESOURCE != 0;
     let expected = if may_lower { own.min(-900) } else { own };
     assert_eq!(score(rtrace.id())?, expected, "the recorder is spared");
+    drop(rtrace.stdin.take());
+    ensure!(rtrace.wait()?.success());
+    Ok(())
+}
+
+#[test]
+fn what_looks_into_other_processes_is_kept_only_to_verify() -> anyhow::Result<()> {
+    let _alone = harness::alone()?;
+    let folder = tempfile::tempdir()?;
+    let command = [
+        victim("actor").into_os_string(),
+        "wait_for_input".into(),
+        "1".into(),
+    ];
+    let recorder = Recorder::new().option("--verify");
+    let call = recorder.call(&folder.path().join("t.parquet"), &command)?;
+    let mut rtrace = started(call)?;
+    let most = KILL | BPF | DAC_OVERRIDE | CHOWN | SYS_PTRACE;
+    holds_at_most(rtrace.id(), most)?;
+    ensure!(set_of(rtrace.id(), "CapEff:")? & SYS_PTRACE != 0);
+    // The thread that compares has no more than that.
+    for thread in fs::read_dir(format!("/proc/{}/task", rtrace.id()))? {
+        let tid = thread?.file_name().to_string_lossy().parse()?;
+        holds_at_most(tid, most)?;
+    }
+    let own = set_of(std::process::id(), "CapEff:")?;
+    assert_eq!(
+        set_of(child_of(rtrace.id())?, "CapEff:")?,
+        own,
+        "the command's are its own"
+    );
     drop(rtrace.stdin.take());
     ensure!(rtrace.wait()?.success());
     Ok(())

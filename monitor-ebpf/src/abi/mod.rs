@@ -11,6 +11,7 @@ mod memory;
 mod oom;
 mod places;
 mod process;
+mod space;
 mod tracked;
 
 pub use calls::{KERNEL_CALL, NOTHING, PREEMPT_DISABLE, PREEMPT_ENABLE};
@@ -24,6 +25,7 @@ pub use process::{
     ARGS_CHUNK, ARGS_CHUNKS, ArgsRecord, COMM_LEN, EXEC_DATA, ExecRecord, ExitRecord, FILENAME_MAX,
     ForkRecord, ReapedRecord, RenameRecord, ThreadRecord, Usage,
 };
+pub use space::AddressSpace;
 pub use tracked::TrackedProcess;
 
 /// Raised whenever a layout in this module changes; written into every trace.

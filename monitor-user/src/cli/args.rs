@@ -70,12 +70,20 @@ pub(super) struct RecordArguments {
     /// command.
     #[arg(long, value_name = "auto|off|PATH", default_value = "auto", value_parser = charge)]
     pub(super) charge: Choice,
+    /// Compare what is recorded of memory with what /proc says, whenever a process is quiet for a moment, and say
+    /// how many values were compared and the largest difference. Takes up to a tenth of a CPU.
+    #[arg(long)]
+    pub(super) verify: bool,
     /// Leave a hook out. For tests of rtrace: what depends on it is missing then.
     #[arg(long, value_name = "HOOK", hide = true)]
     pub(super) without: Vec<String>,
     /// Attach the first, the later, or all programs of each hook. For tests of rtrace.
     #[arg(long, value_name = "WHICH", hide = true, value_parser = passes)]
     pub(super) passes: Option<Passes>,
+    /// Read counters without what each CPU keeps to itself where more CPUs than this are possible, as beyond 512.
+    /// For tests of rtrace.
+    #[arg(long, value_name = "CPUS", hide = true)]
+    pub(super) most_cpus: Option<u32>,
     /// Print the messages of the BPF programs. For developers of rtrace.
     #[arg(long, hide = true)]
     pub(super) debug_bpf: bool,

@@ -42,6 +42,8 @@ pub(super) fn run(arguments: &RecordArguments) -> anyhow::Result<ExitCode> {
         resolution: arguments.resolution.unwrap_or_default(),
         without: arguments.without.clone(),
         passes: arguments.passes,
+        most_cpus: arguments.most_cpus,
+        verify: arguments.verify,
         debug: arguments.debug_bpf,
         keep_arguments: arguments.keep_args,
         no_new_privileges: arguments.no_new_privs,

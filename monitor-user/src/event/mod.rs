@@ -8,12 +8,14 @@ mod memory;
 mod oom;
 mod process;
 mod recording;
+mod verification;
 
 pub use charge::{Charge, ChargeScope, ChargeSplit};
 pub use memory::{Churn, Memory, MmEnd, Parts};
 pub use oom::{Oom, OomScope};
 pub use process::{Exec, Exit, Fork, Loss, Reaped, Snapshot, Thread, ThreadExit, Usage};
 pub use recording::Recording;
+pub use verification::{Compared, Difference, Skipped, Verification};
 
 use crate::units::ProcessKey;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::Charge;
+use super::{Charge, Verification};
 
 /// What was recorded, where, how, and what was lost.
 ///
@@ -81,6 +81,8 @@ pub struct Recording {
     pub missing_hooks: Vec<String>,
     /// What the memory controller charged; `None`: it wasn't asked, there is none, or the trace is of before version 1.2.
     pub charge: Option<Charge>,
+    /// What comparing with `/proc` while recording has found so far; `None`: it wasn't asked for.
+    pub verification: Option<Verification>,
     /// Set by readers: the recorder didn't end the file itself.
     #[serde(skip)]
     pub cut_short: bool,

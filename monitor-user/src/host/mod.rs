@@ -3,6 +3,7 @@
 pub mod btf;
 pub mod facts;
 pub mod memory_group;
+pub mod process_memory;
 pub mod rights;
 pub mod sigpipe;
 pub mod user;

@@ -3,6 +3,7 @@
 use std::{
     collections::VecDeque,
     ffi::OsString,
+    mem::MaybeUninit,
     os::{
         fd::{AsRawFd, RawFd},
         unix::ffi::{OsStrExt, OsStringExt},
@@ -13,6 +14,7 @@ use std::{
 };
 
 use aya::maps::{MapData, RingBuf};
+use monitor_ebpf::abi::MOST_CPUS;
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
@@ -26,11 +28,12 @@ use tokio::{
 use super::{
     RecordError, charge,
     launch::Command,
-    load::{LoadOptions, Loaded, Passes, Resolution, StderrLog},
+    load::{LoadError, LoadOptions, Loaded, Passes, Resolution, StderrLog},
     losses::{Losses, full_tables},
     privileges, redact,
     sorter::Sorter,
     survivors,
+    verify::Verifier,
 };
 use crate::{
     decode::Decoder,
@@ -49,6 +52,8 @@ const LINGER: Duration = Duration::from_millis(300);
 /// How long the kernel may take to free the last process: an RCU grace period, of 10 to 50 ms or, on a
 /// busy host, more than 100. What a process has used is known only then.
 const SETTLE: Duration = Duration::from_millis(300);
+/// How long a last comparison with `/proc` may take: one with a lot of memory is read for seconds.
+const VERIFY_END: Duration = Duration::from_secs(2);
 /// Batches on their way to the sinks; more than that, and the ring buffer has to hold them.
 const BATCHES: usize = 16;
 /// How long the pieces of an argument list are waited for, ns: less than events are held, so that
@@ -59,6 +64,10 @@ const DRAIN_RECORDS: usize = 1 << 15;
 
 /// How to record.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is an option of its own"
+)]
 pub struct Options {
     /// Size of the ring buffer, bytes; rounded up to a power of two and a page.
     pub buffer_bytes: u32,
@@ -68,6 +77,11 @@ pub struct Options {
     pub without: Vec<String>,
     /// Which programs are attached, for tests; `None`: what this kernel needs.
     pub passes: Option<Passes>,
+    /// Possible CPUs up to which their parts of counters are added up, for tests; `None`: as many as the kernel's
+    /// verifier takes.
+    pub most_cpus: Option<u32>,
+    /// Compare what is recorded with `/proc` meanwhile.
+    pub verify: bool,
     /// Print messages of the BPF programs.
     pub debug: bool,
     /// Keep argument lists as they are: secrets in them aren't hidden.
@@ -123,13 +137,7 @@ pub fn record<S: Sink + 'static>(
     let command = Command::find(words, &environment, invoker)?;
     let group = charge::Plan::new(&options.charge)?;
     let buffer_bytes = ring_size(options.buffer_bytes);
-    let mut loaded = Loaded::new(&LoadOptions {
-        buffer_bytes,
-        resolution: options.resolution,
-        without: &options.without,
-        passes: options.passes,
-        debug: options.debug,
-    })?;
+    let mut loaded = load(options, buffer_bytes)?;
     let ring = loaded.take_ring()?;
     let log = options.debug.then(|| loaded.start_log()).transpose()?;
     let command = if options.no_new_privileges {
@@ -143,7 +151,8 @@ pub fn record<S: Sink + 'static>(
     if charge.as_ref().is_some_and(charge::Watch::is_charged) {
         loaded.read_charge()?;
     }
-    privileges::give_up(invoker, || loaded.can_read_maps())?;
+    let kept = options.verify.then(|| loaded.kept()).transpose()?;
+    privileges::give_up(invoker, options.verify, || loaded.can_read_maps())?;
     let recording = Recording {
         buffer_bytes: u64::from(buffer_bytes),
         charge: charge.as_ref().map(charge::Watch::charge),
@@ -169,7 +178,9 @@ pub fn record<S: Sink + 'static>(
         let sink = make_sink(&recording);
         let (to_sinks, from_collector) = sync_channel(BATCHES);
         let worker = thread::spawn(move || run_sink(sink, &from_collector));
+        let verifier = kept.map(|kept| Verifier::start(kept, loaded.exactness));
         let collector = Collector {
+            verifier,
             decoder: Decoder::new(recording.page_size),
             sorter: Sorter::default(),
             losses: Losses::default(),
@@ -196,6 +207,18 @@ pub fn record<S: Sink + 'static>(
     })
 }
 
+/// Puts the kernel side in place.
+fn load(options: &Options, buffer_bytes: u32) -> Result<Loaded, LoadError> {
+    Loaded::new(&LoadOptions {
+        buffer_bytes,
+        resolution: options.resolution,
+        without: &options.without,
+        passes: options.passes,
+        most_cpus: options.most_cpus.unwrap_or(MOST_CPUS),
+        debug: options.debug,
+    })
+}
+
 /// What is recorded here and how, as far as it is known before the command runs.
 fn describe(
     words: &[OsString],
@@ -205,11 +228,7 @@ fn describe(
 ) -> Recording {
     let mut recording = facts::recording(&shown(words, options), environment);
     options.resolution.note(&mut recording);
-    recording.rss_bound_bytes = loaded.rss_bound.bytes;
-    recording.rss_bound_per_thread = loaded.rss_bound.is_per_thread;
-    recording.verified_instructions = loaded.verified_instructions();
-    recording.stand_ins.clone_from(&loaded.stand_ins);
-    recording.missing_hooks.clone_from(&loaded.missing);
+    loaded.note(&mut recording);
     recording
 }
 
@@ -286,6 +305,7 @@ impl Signals {
 }
 
 struct Collector {
+    verifier: Option<Verifier>,
     decoder: Decoder,
     sorter: Sorter,
     losses: Losses,
@@ -308,7 +328,7 @@ impl Collector {
         let mut tick = interval(TICK_EVERY);
         drain.set_missed_tick_behavior(MissedTickBehavior::Delay);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let status = loop {
+        let end = loop {
             tokio::select! {
                 ready = self.ring.readable() => {
                     if let Ok(mut guard) = ready {
@@ -320,8 +340,8 @@ impl Collector {
                 () = tokio::task::yield_now(), if self.has_more => self.drain(),
                 _ = tick.tick() => self.tick(),
                 _ = signals.child.recv() => {
-                    if let Some(status) = ended(pid) {
-                        break status;
+                    if let Some(end) = ended(pid) {
+                        break end;
                     }
                 }
                 // The terminal sends these two to the command itself.
@@ -331,8 +351,31 @@ impl Collector {
                 _ = signals.hangup.recv() => pass_on(pid, Signal::SIGHUP),
             }
         };
+        if let Some(verifier) = &mut self.verifier {
+            verifier.finish_soon();
+        }
         self.linger().await;
-        self.finish(status)
+        self.wait_for_verifier().await;
+        self.finish(end)
+    }
+
+    /// Waits until the last comparison is done, unless that takes too long: then it doesn't count.
+    async fn wait_for_verifier(&mut self) {
+        let end = Instant::now() + VERIFY_END;
+        let is_at_work = |this: &Self| {
+            let verifier = this.verifier.as_ref();
+            verifier.is_some_and(|verifier| !verifier.is_finished())
+        };
+        while is_at_work(self) && Instant::now() < end {
+            sleep_until(Instant::now() + Duration::from_millis(4)).await;
+            self.drain();
+        }
+    }
+
+    fn note_verification(&mut self) {
+        if let Some(verifier) = &self.verifier {
+            self.recording.verification = Some(verifier.found());
+        }
     }
 
     /// Waits for descendants that are about to leave, and for the kernel to free the dead.
@@ -497,13 +540,18 @@ impl Collector {
         // A recorder that is killed has said so far what it knew.
         self.read_counters();
         self.recording.charge = self.charge.as_ref().map(charge::Watch::charge);
+        self.note_verification();
         // One that finds no room isn't missed: the next comes soon.
         let _busy = self
             .to_sinks
             .try_send(Message::Tick(Box::new(self.recording.clone())));
     }
 
-    fn finish(mut self, status: u32) -> (Recording, u32) {
+    fn finish(mut self, end: End) -> (Recording, u32) {
+        self.note_verification();
+        if let Some(found) = &mut self.recording.verification {
+            found.max_rss_bytes = Some(end.max_rss_bytes);
+        }
         if survivors::any_alive(&self.loaded) {
             // Nothing may happen between the last look at the buffer and the look at who is left.
             // It takes some ten milliseconds, so not where nobody can do anything any more.
@@ -538,7 +586,7 @@ impl Collector {
         self.wait_and_send(rest);
         self.read_counters();
         self.recording.end_ns = Some(facts::boot_ns());
-        self.recording.exit_status = Some(status);
+        self.recording.exit_status = Some(end.status);
         self.recording.lost = self.losses.total();
         if self.decoder.malformed() > 0 {
             self.recording
@@ -546,7 +594,7 @@ impl Collector {
                 .insert("malformed".to_owned(), self.decoder.malformed());
         }
         self.recording.late_events = self.sorter.late();
-        (self.recording, status)
+        (self.recording, end.status)
     }
 }
 
@@ -567,15 +615,33 @@ fn check_start(loaded: &Loaded, pid: Pid) -> Result<(), RecordError> {
     Ok(())
 }
 
-/// Status of the command if it has ended, as `wait` gives it.
+/// How the command ended.
+#[derive(Clone, Copy)]
+struct End {
+    /// As `wait` gives it.
+    status: u32,
+    /// `ru_maxrss`: highest RSS of it or of a descendant that was reaped, bytes.
+    max_rss_bytes: u64,
+}
+
+/// The command's end, if it has ended.
 ///
 /// Not by nix, which refuses a status with a real-time signal after it has reaped the process.
 #[expect(unsafe_code, reason = "the raw status is what is wanted")]
-fn ended(pid: Pid) -> Option<u32> {
+fn ended(pid: Pid) -> Option<End> {
     let mut status = 0;
-    // SAFETY: a system call that writes one number.
-    let reaped = unsafe { nix::libc::waitpid(pid.as_raw(), &raw mut status, nix::libc::WNOHANG) };
-    (reaped == pid.as_raw()).then(|| status.unsigned_abs())
+    let mut usage = MaybeUninit::<nix::libc::rusage>::zeroed();
+    // SAFETY: a system call that writes one number and one struct of numbers, for which zero is a value.
+    let (reaped, usage) = unsafe {
+        let options = nix::libc::WNOHANG;
+        let reaped = nix::libc::wait4(pid.as_raw(), &raw mut status, options, usage.as_mut_ptr());
+        (reaped, usage.assume_init())
+    };
+    (reaped == pid.as_raw()).then(|| End {
+        status: status.unsigned_abs(),
+        // The kernel counts KiB.
+        max_rss_bytes: u64::try_from(usage.ru_maxrss).unwrap_or(0) * 1024,
+    })
 }
 
 fn pass_on(pid: Pid, signal: Signal) {

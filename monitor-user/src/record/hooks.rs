@@ -237,9 +237,10 @@ pub(super) fn preempts_programs(btf: &Btf) -> bool {
 /// CPUs are read too.
 ///
 /// Since 6.2 each CPU keeps up to `percpu_counter_batch` pages to itself, which is the larger of 32
-/// and twice the CPUs (`lib/percpu_counter.c`, `compute_batch_value`). Before, each thread keeps up
-/// to 64 (`mm/memory.c`, `TASK_RSS_EVENTS_THRESH`), so it depends on their number: the bound is for
-/// one thread then.
+/// and twice the CPUs (`lib/percpu_counter.c`, `compute_batch_value`). Before, each thread keeps what it
+/// faults in to itself until its 66th page fault (`mm/memory.c`, `check_sync_rss_stat`), so it depends on
+/// their number: the bound is for one thread then. A fault brings one page, or of a file or shared memory up
+/// to 64 KiB around it (`do_fault_around`; unless an administrator has set another size in debugfs).
 pub(super) fn rss_bound(btf: &Btf, is_exact: bool, cpus: u32, page_size: u64) -> RssBound {
     if is_exact {
         return RssBound {
@@ -250,7 +251,7 @@ pub(super) fn rss_bound(btf: &Btf, is_exact: bool, cpus: u32, page_size: u64) ->
     let cpus = u64::from(cpus);
     let is_per_thread = !has_per_cpu_counters(btf);
     let pages = if is_per_thread {
-        64
+        FAULTS * (FAULT_AROUND / page_size).max(1)
     } else {
         cpus * 32.max(2 * cpus)
     };
@@ -259,6 +260,11 @@ pub(super) fn rss_bound(btf: &Btf, is_exact: bool, cpus: u32, page_size: u64) ->
         is_per_thread,
     }
 }
+
+/// Page faults of a thread from one time that it hands over what it counted to the next, before 6.2.
+const FAULTS: u64 = 66;
+/// Bytes that one page fault maps at most, huge pages aside, which are counted at once.
+const FAULT_AROUND: u64 = 64 << 10;
 
 /// How far a shared RSS counter may be from the truth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -577,11 +583,13 @@ mod tests {
         let bound = |version, cpus| whole(version, cpus).bytes;
         for cpus in [2, 64] {
             let for_one_thread = RssBound {
-                bytes: 64 * 4096,
+                bytes: 66 * 16 * 4096,
                 is_per_thread: true,
             };
             assert_eq!(whole("6.1", cpus), for_one_thread);
         }
+        let large_pages = rss_bound(&kernel("5.10"), false, 2, 65536);
+        assert_eq!(large_pages.bytes, 66 * 65536);
         assert!(!whole("6.12", 2).is_per_thread);
         assert_eq!(bound("6.12", 2), 256 << 10);
         // A batch is 32 pages up to 16 CPUs, then twice the CPUs.

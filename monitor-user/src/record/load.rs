@@ -19,6 +19,7 @@ use super::{
     cpu_parts,
     hooks::{RssBound, has_per_cpu_counters, layout, preempts_programs, rss_bound, wanted},
     object::object,
+    verify::{Exactness, Kept},
 };
 use crate::{
     event::Recording,
@@ -119,6 +120,8 @@ pub(super) struct LoadOptions<'a> {
     pub(super) without: &'a [String],
     /// Which programs are attached; `None`: what this kernel needs.
     pub(super) passes: Option<Passes>,
+    /// Possible CPUs up to which their parts of counters are added up; at most [`MOST_CPUS`].
+    pub(super) most_cpus: u32,
     /// Level of the programs' own messages: 0 none, 5 all.
     pub(super) debug: bool,
 }
@@ -132,6 +135,8 @@ pub(super) struct Loaded {
     pub(super) stand_ins: BTreeMap<String, String>,
     /// How far an RSS counter may be from the truth.
     pub(super) rss_bound: RssBound,
+    /// How exact values are that are compared with `/proc`.
+    pub(super) exactness: Exactness,
     /// How long each step took, ms.
     steps: Vec<(&'static str, f64)>,
 }
@@ -147,6 +152,7 @@ pub fn try_load() -> Result<Vec<(&'static str, f64)>, LoadError> {
         resolution: Resolution::default(),
         without: &[],
         passes: None,
+        most_cpus: MOST_CPUS,
         debug: false,
     })?;
     Ok(loaded.steps)
@@ -188,7 +194,7 @@ impl Loaded {
             LoaderBtf::from_sys_fs().map_err(|error| LoadError::Object(error.to_string()))?;
         watch.step("reading them for the loader");
         let config = config(&btf, options);
-        if config.cpus > MOST_CPUS {
+        if adds_up_too_much(config.cpus, options.most_cpus) {
             // Counters are then as exact as what CPUs share of them, and the trace states by how much.
             layout.mm_rss_parts = u32::MAX;
         }
@@ -227,14 +233,31 @@ impl Loaded {
         }
         watch.step("verifying and attaching programs");
         let cpus = facts::online_cpus();
-        let rss_bound = rss_bound(&btf, is_exact, cpus, facts::page_size());
+        let page_size = facts::page_size();
+        let rss_bound = |is_exact| rss_bound(&btf, is_exact, cpus, page_size);
+        let exactness = Exactness {
+            recorded: rss_bound(is_exact),
+            shared: rss_bound(false),
+            is_vms_late: config.vm_by_calls != 0,
+            page_size,
+        };
         Ok(Self {
             ebpf,
             missing,
             stand_ins,
-            rss_bound,
+            rss_bound: exactness.recorded,
+            exactness,
             steps: watch.steps,
         })
+    }
+
+    /// Writes down what was loaded, and how exact that makes the recording.
+    pub(super) fn note(&self, recording: &mut Recording) {
+        recording.rss_bound_bytes = self.rss_bound.bytes;
+        recording.rss_bound_per_thread = self.rss_bound.is_per_thread;
+        recording.verified_instructions = self.verified_instructions();
+        recording.stand_ins.clone_from(&self.stand_ins);
+        recording.missing_hooks.clone_from(&self.missing);
     }
 
     /// The ring buffer; can be taken once.
@@ -244,6 +267,11 @@ impl Loaded {
             .take_map("EVENTS")
             .ok_or_else(|| LoadError::Object(NO_MAP.into()))?;
         RingBuf::try_from(map).map_err(|error| LoadError::Object(error.to_string()))
+    }
+
+    /// The maps to compare with `/proc`, for a thread of its own.
+    pub(super) fn kept(&self) -> Result<Kept, LoadError> {
+        Kept::new(&self.ebpf)
     }
 
     /// Enters the process that will execute the command.
@@ -406,6 +434,12 @@ impl Loaded {
         EbpfLogger::init_with_logger(&mut self.ebpf, StderrLog)
             .map_err(|error| LoadError::Object(chain(&error)))
     }
+}
+
+/// Whether there are more possible CPUs than whose parts of a counter can be added up: each costs instructions that
+/// the verifier looks at, and it stops at a million.
+fn adds_up_too_much(possible: u32, most_cpus: u32) -> bool {
+    possible > most_cpus.min(MOST_CPUS)
 }
 
 /// What the programs are told of this recording.
@@ -611,6 +645,16 @@ fn chain(error: &(dyn std::error::Error + 'static)) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parts_of_512_cpus_are_added_up_and_of_more_are_not() {
+        assert!(!adds_up_too_much(2, MOST_CPUS));
+        assert!(!adds_up_too_much(512, MOST_CPUS));
+        assert!(adds_up_too_much(513, MOST_CPUS));
+        // A test may ask for fewer, and nobody for more.
+        assert!(adds_up_too_much(1, 0));
+        assert!(adds_up_too_much(513, u32::MAX));
+    }
 
     #[test]
     fn a_kernel_that_keeps_its_memory_is_told_from_other_refusals() {

@@ -14,6 +14,7 @@ mod privileges;
 mod redact;
 mod sorter;
 mod survivors;
+mod verify;
 
 pub use collect::{Options, Outcome, Sink, record};
 pub use hooks::{HOOKS, Hook, Support, support};

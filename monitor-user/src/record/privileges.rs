@@ -3,7 +3,7 @@
 //!
 //! Under sudo it becomes the user who called: every file is opened, renamed and removed with that
 //! user's rights. Of root's capabilities it keeps the one to pass signals on, before 5.19 the one to
-//! read BPF maps, and without a user behind sudo those to write where root may write.
+//! read BPF maps, to check itself the one to read what `/proc` keeps for debuggers, and without a user behind sudo those to write where root may write.
 
 use std::{collections::HashSet, fs};
 
@@ -23,12 +23,14 @@ const OOM_FILE: &str = "/proc/self/oom_score_adj";
 /// Gives up what isn't needed any more. There must be one thread, and the command's process, which
 /// inherits nothing of this, must exist already.
 ///
+/// `is_verified`: what is recorded will be compared with `/proc/PID/smaps_rollup` of the command and its descendants.
 /// `can_read_maps` tells whether BPF maps can be read with what is in effect when it is called.
 ///
 /// # Errors
 /// If root's identity can't be given up: to go on with it would be wrong.
 pub(super) fn give_up(
     invoker: Option<&Invoker>,
+    is_verified: bool,
     can_read_maps: impl Fn() -> bool,
 ) -> Result<(), RecordError> {
     let score = fs::read_to_string(OOM_FILE).unwrap_or_default();
@@ -51,6 +53,11 @@ pub(super) fn give_up(
     let mut kept = HashSet::from([Capability::CAP_KILL]);
     if geteuid().is_root() {
         kept.extend([Capability::CAP_DAC_OVERRIDE, Capability::CAP_CHOWN]);
+    }
+    if is_verified {
+        // Who holds fewer capabilities than a process may not look into it, even as the same user
+        // (`cap_ptrace_access_check`).
+        kept.insert(Capability::CAP_SYS_PTRACE);
     }
     kept.retain(|capability| held.contains(capability));
     let set = |set, kept: &HashSet<Capability>| {

@@ -8,13 +8,15 @@ use crate::{
         bounds::sum_peak,
         escape::{escape, shorten},
         value::asked,
-        words,
+        verification, words,
     },
     units::{Bytes, Nanos},
 };
 
-/// At most six lines: memory at the peak and by whom, how much to ask for, time and end, processes, trust, and the
-/// command to type next. Lines are shortened to `width` columns, but never that command.
+/// At most six lines, and more if the recording checked itself: memory at the peak and by whom, how much to ask for,
+/// time and end, processes, trust, what
+/// was checked, and the command to type next. Lines are shortened to `width` columns, but never that command,
+/// nor what was checked.
 ///
 /// `trace` is the name of the file as the command should have it.
 pub fn closing_lines(
@@ -31,6 +33,7 @@ pub fn closing_lines(
         trust(summary, recording),
     ]);
     let mut lines: Vec<String> = lines.iter().map(|l| shorten(l, width)).collect();
+    lines.extend(checked(recording));
     lines.push(format!("next:      rtrace report {}", file_word(trace)));
     lines
 }
@@ -114,6 +117,18 @@ fn processes(summary: &Summary) -> String {
     );
     also(summary.live(), "still alive", "still alive");
     out
+}
+
+fn checked(recording: &Recording) -> Vec<String> {
+    let found = recording.verification.as_ref();
+    let said = found.map(|found| verification::result(found, recording.start_ns));
+    said.unwrap_or_default()
+        .into_iter()
+        .map(|sentence| match sentence.text.strip_prefix("Checked ") {
+            Some(rest) => format!("checked:   {rest}"),
+            None => format!("           {}", sentence.text),
+        })
+        .collect()
 }
 
 fn trust(summary: &Summary, recording: &Recording) -> String {

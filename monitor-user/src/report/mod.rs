@@ -15,6 +15,7 @@ mod request;
 mod tests;
 pub mod text;
 mod value;
+mod verification;
 mod words;
 
 pub use bytes::ByteText;

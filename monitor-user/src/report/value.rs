@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::{
-    event::{Charge, ChargeScope, Exit, Oom, OomScope, Recording},
+    event::{Charge, ChargeScope, Exit, Oom, OomScope, Recording, Verification},
     model::{
         CreatedBy, CreatorFrom, Ending, Growth, How, Image, ImageMemory, Part, Peak, Process,
         Share, Step, Summary, Tree, clone_flag_names, program,
@@ -358,6 +358,9 @@ pub struct TrustReport {
     pub complete: bool,
     /// What is missing or was repaired, in plain sentences.
     pub notes: Vec<String>,
+    /// What comparing with `/proc` while recording has found; only there if it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verification: Option<Verification>,
 }
 
 impl ExitReport {
@@ -405,6 +408,7 @@ impl Report {
                 lost_events: tree.trust.lost_events,
                 complete: tree.trust.complete,
                 notes: tree.trust.notes.clone(),
+                verification: recording.verification.clone(),
             },
         }
     }

@@ -1,7 +1,10 @@
 //! The recorder's last lines.
 
 use super::*;
-use crate::model::Summary;
+use crate::{
+    event::{Difference, Verification},
+    model::Summary,
+};
 
 fn lines(story: &Story, trace: &str) -> Vec<String> {
     let mut summary = Summary::new();
@@ -17,6 +20,46 @@ fn six_lines() {
     assert_eq!(lines.len(), 6);
     assert!(lines.iter().all(|l| escape::width(l) <= 80));
     insta::assert_snapshot!(lines.join("\n"));
+}
+
+#[test]
+fn what_was_checked_is_said_in_full() {
+    let mut story = pipeline();
+    let difference = Difference {
+        pid: 4242,
+        quantity: "anon".to_owned(),
+        time_ns: story.recorded().start_ns + 2_000_000,
+        recorded_bytes: 8192,
+        proc_bytes: 12288,
+        ..Difference::default()
+    };
+    story.recording(|r| {
+        r.verification = Some(Verification {
+            points: 3,
+            largest: Some(difference.clone()),
+            beyond: 1,
+            shown: vec![difference],
+            ..Verification::default()
+        });
+    });
+    let lines = lines(&story, "trace.parquet");
+    assert_eq!(lines.len(), 8);
+    assert_eq!(
+        lines[5..7],
+        [
+            "checked:   against /proc at 3 quiet points (0 values): 1 value differs by more than it may.",
+            "           pid 4242, anon, 2.0 ms after the start: recorded 8,192 bytes, /proc/4242/status says 12,288; \
+             they may differ by 0.",
+        ]
+    );
+    // The report says the same, and JSON has it all.
+    let report = report(&story);
+    let text = text(&report, 80).replace("\n    ", " ");
+    assert!(
+        text.contains("recorded 8,192 bytes, /proc/4242/status says 12,288"),
+        "{text}"
+    );
+    assert!(json(&report).contains("\"beyond\": 1"));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::{
     report::{
         ImageReport, Report,
         escape::{escape, wrap},
-        words,
+        verification, words,
     },
     units::Bytes,
 };
@@ -42,6 +42,14 @@ pub(super) fn trust(report: &Report, options: TextOptions) -> Vec<String> {
         say(&format!("- {note}"), false);
     }
     say(&bounds(report), false);
+    if let Some(found) = &trust.verification {
+        let highest = images(report).filter_map(|i| i.peak_rss_bytes).max();
+        let mut sentences = verification::result(found, report.recording.start_ns);
+        sentences.extend(verification::details(found, highest));
+        for sentence in sentences {
+            say(&sentence.text, sentence.is_bad);
+        }
+    }
     say(&origin(report), false);
     out
 }
