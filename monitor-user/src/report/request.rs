@@ -40,6 +40,8 @@ pub(super) struct Known {
     pub(super) charge: Option<u64>,
     /// Highest sum of VMS.
     pub(super) vms: Option<u64>,
+    /// Memory in use at least, when the sum of RSS was highest.
+    pub(super) least: Option<u64>,
     /// Memory in use at most.
     pub(super) in_use: Option<u64>,
     /// Highest sum of RSS, with its bound.
@@ -68,8 +70,11 @@ pub(super) fn request(env: &BTreeMap<String, String>, known: Known) -> Option<Re
     let vms = known.vms.filter(|_| limits_virtual_memory(env));
     // Where shared memory is the same in many, only the charge shows it.
     let is_less = |charge: &u64| known.in_use.is_none_or(|in_use| *charge < in_use);
+    // Not what is less than was in use: cached files may be charged to who had read them before.
+    let is_enough = |charge: &u64| known.least.is_none_or(|least| *charge >= least);
     let charge = known
         .charge
+        .filter(is_enough)
         .filter(|charge| limits_charge(env) || is_less(charge));
     let choices = [
         (Basis::SumOfVms, vms),
@@ -119,6 +124,7 @@ mod tests {
         let known = Known {
             charge: Some(100 * MIB),
             vms: Some(900 * MIB),
+            least: Some(90 * MIB),
             in_use: Some(120 * MIB),
             rss: Some(500 * MIB),
         };
@@ -136,6 +142,11 @@ mod tests {
         };
         assert_eq!(basis(&BTreeMap::new(), with_cache), Some(Basis::InUse));
         assert_eq!(basis(&slurm, with_cache), Some(Basis::Charge));
+        let charged_elsewhere = Known {
+            charge: Some(80 * MIB),
+            ..known
+        };
+        assert_eq!(basis(&slurm, charged_elsewhere), Some(Basis::InUse));
         let known = Known {
             charge: None,
             ..known

@@ -491,6 +491,7 @@ pub(super) fn asked(
         Known {
             charge: recording.charge.as_ref().and_then(own_charge),
             vms: summary.peak_vms().max(recording.peak_vms_sum_bytes),
+            least: unique_at_peak(summary, recording, spaces).map(|unique| unique.low),
             in_use: most_unique(summary, recording, spaces),
             rss: sum.map(|sum| sum.rss.saturating_add(sum.bound)),
         },

@@ -17,6 +17,8 @@ const PROGRAMS: usize = 5;
 /// Columns of a size and of a number of processes.
 const SIZE: usize = 10;
 const TIMES: usize = 9;
+/// What is said of a process that goes on with its creator's program.
+const COPY: &str = " (fork)";
 
 /// Highest sums, the programs that had most then, and those of which one process had most.
 pub(super) fn lines(report: &Report, forest: &Forest, options: TextOptions) -> Vec<String> {
@@ -103,14 +105,14 @@ fn at_peak(report: &Report, forest: &Forest, columns: usize) -> Vec<String> {
         .zip(&report.processes)
         .map(|(n, process)| (process.id(), n))
         .collect();
-    let mut all: BTreeMap<String, Had> = BTreeMap::new();
+    let mut all: BTreeMap<(String, bool), Had> = BTreeMap::new();
     for share in shares {
         let place = share.process.and_then(|id| places.get(&id).copied());
-        let name = place.map_or_else(
-            || escape(&share.program.0),
+        let role = place.map_or_else(
+            || (escape(&share.program.0), false),
             |n| role(report, forest, n, at, share),
         );
-        let had = all.entry(name).or_default();
+        let had = all.entry(role).or_default();
         had.processes += 1;
         had.anon = had.anon.saturating_add(share.anon_bytes);
         had.file = had.file.saturating_add(share.file_bytes);
@@ -125,10 +127,16 @@ fn at_peak(report: &Report, forest: &Forest, columns: usize) -> Vec<String> {
     titles.extend(["RSS", "anon", "file", "shmem"].map(|word| (word.to_owned(), SIZE)));
     let mut out = vec![row(2, "at the highest sum of RSS", &titles, columns)];
     let left_out = all.len().saturating_sub(PROGRAMS);
-    for (name, had) in all.into_iter().take(PROGRAMS) {
+    for ((name, is_copy), had) in all.into_iter().take(PROGRAMS) {
         let mut figures = vec![(format!("{} x", words::grouped(had.processes)), TIMES)];
         let sizes = [had.rss(), had.anon, had.file, had.shmem];
         figures.extend(sizes.map(|bytes| (Bytes(bytes).to_string(), SIZE)));
+        let room = columns.saturating_sub(4 + TIMES + 4 * SIZE + COPY.len());
+        let name = if is_copy {
+            format!("{}{COPY}", shorten(&name, room))
+        } else {
+            name
+        };
         out.push(row(4, &name, &figures, columns));
     }
     if left_out > 0 {
@@ -138,21 +146,19 @@ fn at_peak(report: &Report, forest: &Forest, columns: usize) -> Vec<String> {
     out
 }
 
-/// A process's program at a moment, and what it was in it: the command itself, or a copy that fork made.
-fn role(report: &Report, forest: &Forest, n: usize, at: u64, share: &ShareReport) -> String {
-    let process = &report.processes[n];
-    let image = image_at(process, at);
-    let name = image.map_or_else(
-        || escape(&share.program.0),
-        |image| forest.program(n, image),
-    );
-    let is_copy = image.is_some_and(|image| image.how == "inherited");
-    if Some(process.id()) == report.root {
-        format!("{name} (the command)")
-    } else if is_copy {
-        format!("{name} (fork)")
-    } else {
-        name
+/// A process's program at a moment, and whether it was a copy that fork made.
+fn role(
+    report: &Report,
+    forest: &Forest,
+    n: usize,
+    at: u64,
+    share: &ShareReport,
+) -> (String, bool) {
+    match image_at(&report.processes[n], at) {
+        Some(image) if image.how == "exec" => (forest.program(n, image), false),
+        // What it executed later isn't what it was.
+        Some(_) => (escape(&share.program.0), true),
+        None => (escape(&share.program.0), false),
     }
 }
 
@@ -270,25 +276,33 @@ fn steps(report: &Report, forest: &Forest, options: TextOptions) -> Vec<String> 
 }
 
 fn told(report: &Report, forest: &Forest, step: &StepReport, times: u64) -> String {
-    let place = report
-        .processes
-        .iter()
-        .position(|process| Some(process.id()) == step.process);
-    let who = place.map_or_else(
-        || "a process that is not known".to_owned(),
-        |n| {
-            let process = &report.processes[n];
-            let name = image_at(process, step.ns).map(|image| forest.program(n, image));
-            let name = shorten(&name.unwrap_or_default(), 30);
-            let thread = step.tid.filter(|tid| *tid != process.pid);
-            let thread = thread.map_or_else(String::new, |tid| format!(", thread {tid}"));
-            format!("{name} (pid {}{thread})", process.pid)
-        },
-    );
-    match (step.how, times) {
-        ("forked", 1) => format!("forked: {who}"),
-        ("forked", times) => format!("forked {} times, first: {who}", words::grouped(times)),
-        ("executed", _) => format!("executed: {who}"),
+    let place = |id: Option<Id>| report.processes.iter().position(|p| Some(p.id()) == id);
+    let name = |n: usize| {
+        let image = image_at(&report.processes[n], step.ns);
+        let name = image.map(|image| forest.program(n, image));
+        shorten(&name.unwrap_or_default(), 30)
+    };
+    let Some(n) = place(step.process) else {
+        return "a process that is not known".to_owned();
+    };
+    let process = &report.processes[n];
+    let thread = step.tid.filter(|tid| *tid != process.pid);
+    let thread = thread.map_or_else(String::new, |tid| format!(", thread {tid}"));
+    let who = || format!("{} (pid {}{thread})", name(n), process.pid);
+    match step.how {
+        "forked" => {
+            let from = place(process.creator).map_or_else(
+                || "a process that is not known".to_owned(),
+                |n| format!("{} (pid {})", name(n), report.processes[n].pid),
+            );
+            let times = if times > 1 {
+                format!(", {} times", words::grouped(times))
+            } else {
+                String::new()
+            };
+            format!("copied by a fork of {from}{times}")
+        }
+        "executed" => format!("executed: {}", who()),
         _ => {
             let what = match step.part {
                 Some("data") => "private data",
@@ -297,7 +311,7 @@ fn told(report: &Report, forest: &Forest, step: &StepReport, times: u64) -> Stri
                 Some(_) => "shared, read-only or reserved",
                 None => "memory",
             };
-            format!("mapped {what}: {who}")
+            format!("mapped {what}: {}", who())
         }
     }
 }
