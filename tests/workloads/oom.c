@@ -153,6 +153,8 @@ static void host(void) {
 int main(int argc, char **argv) {
     char group[4096], inner[4160];
     if (argc != 3) return 2;
+    /* Who started it may be out of the killer's reach, which children inherit. */
+    if (!put("/proc/self", "oom_score_adj", "0")) fail("oom_score_adj");
     long mib = atol(argv[2]);
     if (strcmp(argv[1], "host") == 0) {
         /* Never where anybody else needs the memory. */
