@@ -37,3 +37,4 @@ pub use tree::{
     Created, CreatedBy, CreatorFrom, Ending, How, Image, ImageMemory, Process, Totals, Tree, Trust,
     clone_flag_names,
 };
+pub use trust::skipped_events;

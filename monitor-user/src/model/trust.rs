@@ -36,8 +36,8 @@ const BEFORE_A_KILL: [&str; 2] = [
     "mm_vmscan_direct_reclaim_begin",
 ];
 
-/// Runs that were skipped and may each have been an event.
-fn skipped_events(recording: &Recording) -> u64 {
+/// Runs that were skipped and may each have been an event: those that make a recording incomplete.
+pub fn skipped_events(recording: &Recording) -> u64 {
     let misses = recording.recursion_misses.iter();
     let is_event = |(hook, _): &(&String, &u64)| {
         let hook = hook.as_str();

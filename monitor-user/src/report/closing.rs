@@ -2,7 +2,7 @@
 
 use crate::{
     event::Recording,
-    model::Summary,
+    model::{Summary, skipped_events},
     report::{
         ExitReport,
         bounds::sum_peak,
@@ -134,7 +134,7 @@ fn checked(recording: &Recording) -> Vec<String> {
 fn trust(summary: &Summary, recording: &Recording) -> String {
     let total = |map: &std::collections::BTreeMap<String, u64>| map.values().sum::<u64>();
     let lost = total(&recording.lost).max(total(summary.lost()));
-    let skipped = total(&recording.recursion_misses);
+    let skipped = skipped_events(recording);
     let refused = total(&recording.full_maps);
     let mut parts = Vec::new();
     let mut part = |n: u64, one: &str, many: &str| {

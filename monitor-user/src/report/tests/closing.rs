@@ -95,3 +95,20 @@ fn nothing_seen_is_said() {
     assert_eq!(lines[0], "memory:    not known, no event of memory came");
     assert!(lines[1].ends_with("how the command ended is not known"));
 }
+
+#[test]
+fn skipped_runs_that_hide_no_event_are_no_gap() {
+    let trust = |hook: &str| {
+        let mut story = pipeline();
+        story.recording(|r| r.recursion_misses = [(hook.into(), 2)].into());
+        let lines = lines(&story, "t");
+        lines
+            .into_iter()
+            .find(|line| line.starts_with("trust:"))
+            .unwrap()
+    };
+    assert!(trust("rss_stat").contains("nothing lost"));
+    assert!(trust("page_fault_user").contains("nothing lost"));
+    let lost = trust("sched_process_exit");
+    assert_eq!(lost, "trust:     NOT complete: 2 runs of hooks skipped");
+}
