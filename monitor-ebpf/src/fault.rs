@@ -32,7 +32,8 @@ pub(crate) fn page_fault_kernel(ctx: BtfTracePointContext) -> i32 {
 #[inline(always)]
 fn fault(ctx: &BtfTracePointContext) -> i32 {
     let code = error_code(ctx) & (PRESENT | WRITE | PROTECTION_KEY);
-    let is_write = code == PRESENT | WRITE;
+    // Half of them would be worse than none.
+    let is_write = code == PRESENT | WRITE && setting!(faults) & Config::SEES_WRITES != 0;
     let is_new = code & PRESENT == 0 && setting!(faults) & Config::COUNTS_PAGES != 0;
     // Most faults are neither.
     if !is_write && !is_new {

@@ -24,6 +24,21 @@ struct Need {
 
 const NEEDS: &[Need] = &[
     Need {
+        hook: "page_fault_user",
+        victim: "family",
+        act: ["4", "1"],
+        fact: "which pages a child has copied",
+        is_known: counts_copies,
+    },
+    Need {
+        hook: "page_fault_kernel",
+        victim: "family",
+        act: ["4", "1"],
+        // Without the kernel's own writes there would be too few.
+        fact: "which pages a child has copied",
+        is_known: counts_copies,
+    },
+    Need {
         hook: "task_newtask",
         victim: "actor",
         act: ["vfork", "3"],
@@ -152,6 +167,11 @@ const NEEDS: &[Need] = &[
         is_known: |report| has_run_out(report, "host"),
     },
 ];
+
+fn counts_copies(report: &Report) -> bool {
+    let images = report.others().into_iter().flat_map(|child| &child.images);
+    images.filter_map(|image| image.write_faults).any(|n| n > 0)
+}
 
 /// A hook that can be tried out on a machine of its own only.
 const HOST_RUNS_OUT: &str = "mm_vmscan_direct_reclaim_begin";

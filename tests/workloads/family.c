@@ -1,6 +1,7 @@
-/* family MIB CHILDREN PAGES: fills MIB of memory and forks CHILDREN, of which the first writes to PAGES of the pages
-   that it has from its parent, and the second fills 20 MiB of its own. When all are done it prints what smaps_rollup says
+/* family MIB CHILDREN [PAGES [kernel]]: fills MIB of memory and forks CHILDREN, of which the first writes to PAGES of the
+   pages that it has from its parent, or has the kernel do so, and the second fills 20 MiB of its own. When all are done it prints what smaps_rollup says
    of all of them, in bytes: the sum of Pss, the sum of Rss, and the pid of the first child. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,9 +40,10 @@ static unsigned long long field(pid_t pid, const char *name) {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 4) return 98;
+    if (argc < 3) return 98;
     size_t bytes = strtoul(argv[1], NULL, 10) * MIB;
-    int count = atoi(argv[2]), written = atoi(argv[3]), done[2], leave[2];
+    int count = atoi(argv[2]), written = argc > 3 ? atoi(argv[3]) : 0, done[2], leave[2];
+    int zero = argc > 4 ? open("/dev/zero", O_RDONLY) : -1;
     char *all = pages(bytes), byte = 0;
     if (count > 64 || pipe(done) || pipe(leave)) fail("pipe");
     pid_t children[64];
@@ -51,7 +53,13 @@ int main(int argc, char **argv) {
         if (children[n] == 0) {
             close(leave[1]);
             if (n == 0)
-                for (int page = 0; page < written; page++) all[(size_t)page * PAGE] = 2;
+                for (int page = 0; page < written; page++) {
+                    char *at = all + (size_t)page * PAGE;
+                    if (zero < 0)
+                        *at = 2;
+                    else if (read(zero, at, 1) != 1)
+                        _exit(95);
+                }
             if (n == 1) pages(OWN);
             if (write(done[1], &byte, 1) != 1) _exit(97);
             /* Until the parent closes its end. */

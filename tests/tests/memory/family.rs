@@ -16,10 +16,11 @@ struct Said {
 fn family(
     mib: u64,
     children: u64,
-    pages: u64,
+    written: &[&str],
 ) -> anyhow::Result<(Said, rtrace_tests::report::Report)> {
     let mut command = vec![victim("family").into_os_string()];
-    command.extend([mib, children, pages].map(|n| n.to_string().into()));
+    command.extend([mib, children].map(|n| n.to_string().into()));
+    command.extend(written.iter().map(Into::into));
     let recorded = harness::record(&command)?;
     let words: Vec<u64> = recorded
         .stdout
@@ -40,7 +41,7 @@ fn family(
 #[test]
 fn eight_forks_of_a_large_process_are_told_for_what_they_are() -> anyhow::Result<()> {
     let _alone = harness::alone()?;
-    let (said, report) = family(500, 8, 1000)?;
+    let (said, report) = family(500, 8, &["1000"])?;
     let tree = &report.tree;
     let sum = tree.peak_rss_sum_bytes.context("no sum")?;
     let low = tree.peak_unique_low_bytes.context("no lower bound")?;
@@ -64,8 +65,8 @@ fn eight_forks_of_a_large_process_are_told_for_what_they_are() -> anyhow::Result
 #[test]
 fn pages_that_a_child_writes_to_are_counted() -> anyhow::Result<()> {
     let _alone = harness::alone()?;
-    let count = |pages| -> anyhow::Result<(u64, u64, u64)> {
-        let (said, report) = family(64, 2, pages)?;
+    let count = |written: &[&str]| -> anyhow::Result<(u64, u64, u64)> {
+        let (said, report) = family(64, 2, written)?;
         let process = report.by_pid(said.writer)?;
         let image = process.images.first().context("no image")?;
         Ok((
@@ -74,8 +75,9 @@ fn pages_that_a_child_writes_to_are_counted() -> anyhow::Result<()> {
             image.start_rss_bytes.context("no start")?,
         ))
     };
-    let (idle, inherited, start) = count(0)?;
-    let (busy, ..) = count(4000)?;
+    let (idle, inherited, start) = count(&[])?;
+    let (busy, ..) = count(&["4000"])?;
+    let (by_kernel, ..) = count(&["4000", "kernel"])?;
     // Its stack and what the C library writes to are copied in any case.
     let written = busy
         .checked_sub(idle)
@@ -83,6 +85,11 @@ fn pages_that_a_child_writes_to_are_counted() -> anyhow::Result<()> {
     ensure!(
         (4000..=4010).contains(&written),
         "{written} of 4,000 pages, {idle} in any case"
+    );
+    let written = by_kernel.saturating_sub(idle);
+    ensure!(
+        (4000..=4010).contains(&written),
+        "{written} of 4,000 pages that the kernel wrote to"
     );
     ensure!(
         (64 * MIB..65 * MIB).contains(&inherited),
@@ -102,7 +109,7 @@ fn pages_that_a_child_writes_to_are_counted() -> anyhow::Result<()> {
 #[test]
 fn the_largest_steps_of_mapped_memory_are_told() -> anyhow::Result<()> {
     let _alone = harness::alone()?;
-    let (_, report) = family(500, 2, 0)?;
+    let (_, report) = family(500, 2, &[])?;
     let steps = &report.tree.vms_steps;
     let told: Vec<_> = steps
         .iter()
