@@ -58,8 +58,18 @@ fn who_pretends_to_be_another_is_told_by_what_it_is() -> anyhow::Result<()> {
     let is_harmful = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
     ensure!(!text.contains(is_harmful), "{text:?}");
     let row = |process: &Process| -> anyhow::Result<&str> {
-        let pid = format!(" {} ", process.pid);
-        let rows: Vec<&str> = text.lines().filter(|line| line.contains(&pid)).collect();
+        // Sizes are numbers too.
+        let (pid, size) = (
+            format!(" {} ", process.pid),
+            format!(" {} KiB", process.pid),
+        );
+        let rows = text
+            .lines()
+            .skip_while(|line| !line.starts_with("PROCESSES"));
+        let rows = rows.take_while(|line| !line.starts_with("MEMORY"));
+        let rows: Vec<&str> = rows
+            .filter(|line| line.contains(&pid) && !line.contains(&size))
+            .collect();
         let [row] = rows.as_slice() else {
             anyhow::bail!("{} rows for pid {}: {text}", rows.len(), process.pid);
         };
