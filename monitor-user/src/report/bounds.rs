@@ -79,24 +79,49 @@ fn is_followed(summary: &Summary, recording: &Recording) -> bool {
 }
 
 /// How far such a bound may be from what it is meant to be, bytes: each counter, and what came and was copied, may
-/// have moved since its last row.
+/// have moved since its last row, and counters lack what CPUs or threads keep to themselves.
 fn in_use_error(recording: &Recording, in_use: &InUse, threads: u32) -> u64 {
-    let each = counter_bound(recording, threads).saturating_add(recording.resolution_bytes);
-    let whole = in_use.grown.max(in_use.high);
-    let share = whole.checked_div(recording.resolution_share).unwrap_or(0);
-    each.saturating_mul(in_use.spaces)
-        .saturating_add(share)
-        .saturating_mul(KINDS + CHURN)
+    let counters = if recording.rss_bound_per_thread {
+        // A thread hands over what it has kept after so many page faults of all kinds together.
+        counter_bound(recording, threads)
+    } else {
+        counter_bound(recording, threads).saturating_mul(KINDS + 1)
+    };
+    let rows = recording.resolution_bytes.saturating_mul(KINDS + CHURN);
+    let share = share(recording, in_use.grown.max(in_use.high));
+    in_use
+        .spaces
+        .saturating_mul(counters.saturating_add(rows))
+        .saturating_add(share.saturating_mul(KINDS + CHURN))
 }
 
 /// The same below, where anonymous memory counts of all, but files and shared memory of one address space each.
 fn low_error(recording: &Recording, in_use: &InUse, threads: u32) -> u64 {
-    let each = counter_bound(recording, threads).saturating_add(recording.resolution_bytes);
-    let share = |whole: u64| whole.checked_div(recording.resolution_share).unwrap_or(0);
-    each.saturating_mul(in_use.spaces.saturating_add(2))
-        .saturating_add(share(in_use.grown))
-        .saturating_add(share(in_use.largest).saturating_mul(2))
+    let counters = counter_bound(recording, threads);
+    let anon = if recording.rss_bound_per_thread {
+        // A fault brings one anonymous page.
+        counters.min(THREAD_FAULTS * recording.page_size * u64::from(threads.max(1)))
+    } else {
+        counters
+    };
+    let rows = recording.resolution_bytes;
+    let of_all = in_use.spaces.saturating_mul(anon.saturating_add(rows));
+    let of_one = counters
+        .saturating_add(rows)
+        .saturating_add(share(recording, in_use.largest));
+    of_all
+        .saturating_add(share(recording, in_use.grown))
+        .saturating_add(of_one.saturating_mul(2))
 }
+
+/// What may change before a row is due, where that is a share of the whole.
+fn share(recording: &Recording, whole: u64) -> u64 {
+    whole.checked_div(recording.resolution_share).unwrap_or(0)
+}
+
+/// Page faults after which a thread hands over what it has counted, at most (before 6.2, `check_sync_rss_stat` in
+/// `mm/memory.c`).
+const THREAD_FAULTS: u64 = 66;
 
 /// What came and what was copied.
 const CHURN: u64 = 2;

@@ -120,7 +120,7 @@ impl Qemu {
             // One thread for all CPUs. With one for each, CPUs of 6.1 were caught for good in `copy_process`, where
             // the kernel had just changed its code for a tracepoint: the new instruction was in memory, and QEMU 7.2
             // still had the breakpoint that stands there meanwhile.
-            .args(["-accel", "tcg,thread=single", "-cpu", "max", "-m", "2G"])
+            .args(["-accel", "tcg,thread=single", "-cpu", "max", "-m", "3G"])
             .args(["-display", "none", "-vga", "none", "-nic", "none"])
             .args(["-monitor", "none", "-serial", "stdio", "-no-reboot"])
             .args(["-smp", &machine.cpus.to_string()])
