@@ -78,17 +78,17 @@ fn pages_that_a_child_writes_to_are_counted() -> anyhow::Result<()> {
     let (idle, inherited, start) = count(&[])?;
     let (busy, ..) = count(&["4000"])?;
     let (by_kernel, ..) = count(&["4000", "kernel"])?;
-    // Its stack and what the C library writes to are copied in any case.
+    // Its stack and what the C library writes to are copied in any case, by a few pages more or less.
     let written = busy
         .checked_sub(idle)
         .context("fewer with writes than without")?;
     ensure!(
-        (4000..=4010).contains(&written),
+        (3990..=4010).contains(&written),
         "{written} of 4,000 pages, {idle} in any case"
     );
     let written = by_kernel.saturating_sub(idle);
     ensure!(
-        (4000..=4010).contains(&written),
+        (3990..=4010).contains(&written),
         "{written} of 4,000 pages that the kernel wrote to"
     );
     ensure!(
