@@ -165,16 +165,17 @@ fn without_capabilities_nothing_is_left_behind() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// A command that waits until its input ends.
+fn waiting() -> [std::ffi::OsString; 3] {
+    let actor = victim("actor").into_os_string();
+    [actor, "wait_for_input".into(), "1".into()]
+}
+
 #[test]
 fn root_keeps_what_writes_and_signals_need() -> anyhow::Result<()> {
     let _alone = harness::alone()?;
     let folder = tempfile::tempdir()?;
-    let command = [
-        victim("actor").into_os_string(),
-        "wait_for_input".into(),
-        "1".into(),
-    ];
-    let call = Recorder::new().call(&folder.path().join("t.parquet"), &command)?;
+    let call = Recorder::new().call(&folder.path().join("t.parquet"), &waiting())?;
     let mut rtrace = started(call)?;
     holds_at_most(rtrace.id(), KILL | BPF | DAC_OVERRIDE | CHOWN)?;
     let own = score(std::process::id())?;
@@ -196,13 +197,8 @@ fn root_keeps_what_writes_and_signals_need() -> anyhow::Result<()> {
 fn what_looks_into_other_processes_is_kept_only_to_verify() -> anyhow::Result<()> {
     let _alone = harness::alone()?;
     let folder = tempfile::tempdir()?;
-    let command = [
-        victim("actor").into_os_string(),
-        "wait_for_input".into(),
-        "1".into(),
-    ];
     let recorder = Recorder::new().option("--verify");
-    let call = recorder.call(&folder.path().join("t.parquet"), &command)?;
+    let call = recorder.call(&folder.path().join("t.parquet"), &waiting())?;
     let mut rtrace = started(call)?;
     let most = KILL | BPF | DAC_OVERRIDE | CHOWN | SYS_PTRACE;
     holds_at_most(rtrace.id(), most)?;
