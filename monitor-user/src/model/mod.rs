@@ -11,6 +11,7 @@
 //! After a loss the model repairs what follows from other events. What doesn't follow is `None`
 //! and a sentence in [`Trust::notes`], never a guess.
 
+mod activity;
 mod build;
 mod draft;
 mod fold;
@@ -27,7 +28,9 @@ mod tests;
 mod timeline;
 mod tree;
 mod trust;
+mod watch;
 
+pub use activity::Stall;
 pub use fold::Model;
 pub use sharing::InUse;
 pub use steps::{Growth, Part, Step};
@@ -38,3 +41,4 @@ pub use tree::{
     clone_flag_names,
 };
 pub use trust::skipped_events;
+pub use watch::{Blocked, ExecFailure, Wait};

@@ -22,6 +22,7 @@ pub(super) fn lines(report: &Report, forest: &Forest, options: TextOptions) -> V
     let failed = report
         .recording
         .exit
+        .as_ref()
         .is_some_and(|exit| exit.code != Some(0));
     let mut facts = vec![
         (ending, failed),
@@ -76,7 +77,7 @@ pub(super) fn origin(report: &Report) -> u64 {
 fn ending(report: &Report) -> String {
     let root = root(report);
     let took = root.and_then(|r| Some(r.end_ns?.saturating_sub(r.start_ns)));
-    let exit = report.recording.exit;
+    let exit = report.recording.exit.as_ref();
     match (took, exit) {
         (Some(ns), Some(exit)) => format!("ran {} and {}", Nanos(ns), words::ended(exit)),
         (None, Some(exit)) => format!("{}; how long it ran is not known", words::ended(exit)),

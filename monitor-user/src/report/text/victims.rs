@@ -19,7 +19,12 @@ const NAME: usize = 40;
 pub(super) fn lines(report: &Report, forest: &Forest) -> impl Iterator<Item = String> {
     let victims = report.processes.iter().zip(&forest.labels);
     let mut lines: Vec<String> = victims
-        .filter(|(process, _)| process.exit.is_some_and(|exit| exit.oom == Some(true)))
+        .filter(|(process, _)| {
+            process
+                .exit
+                .as_ref()
+                .is_some_and(|exit| exit.oom == Some(true))
+        })
         .filter_map(|(process, label)| {
             let oom = process.oom.as_ref()?;
             let name = shorten(label, NAME);
