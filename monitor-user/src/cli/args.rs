@@ -29,6 +29,8 @@ pub(super) enum Verb {
     Record(RecordArguments),
     /// Say what happened in a recording.
     Report(ReportArguments),
+    /// Explain a finding: what it means, how it is measured, what to do.
+    Explain(ExplainArguments),
     /// Say what this host can record, what not and why, and what to do about it.
     Doctor(DoctorArguments),
 }
@@ -106,6 +108,19 @@ pub(super) struct ReportArguments {
     /// Width of the text in columns; the terminal's, or 80 in a pipe.
     #[arg(long, value_name = "COLUMNS", conflicts_with = "json", value_parser = clap::value_parser!(u16).range(40..=1000))]
     pub(super) width: Option<u16>,
+    /// Only these findings: ids such as fork.multithreaded, or areas such as worker. `rtrace explain` lists them.
+    #[arg(long, value_name = "ID", value_delimiter = ',')]
+    pub(super) select: Vec<String>,
+    /// Without these findings.
+    #[arg(long, value_name = "ID", value_delimiter = ',')]
+    pub(super) ignore: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ExplainArguments {
+    /// The finding, for instance fork.multithreaded, or an area such as worker; without it, all are listed.
+    #[arg(value_name = "ID")]
+    pub(super) id: Option<String>,
 }
 
 fn resolution(text: &str) -> Result<Resolution, String> {

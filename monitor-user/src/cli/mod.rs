@@ -2,6 +2,7 @@
 
 mod args;
 mod doctor;
+mod explain;
 mod fault;
 mod output;
 mod record;
@@ -28,6 +29,7 @@ pub fn main() -> ExitCode {
     let (result, failed) = match arguments.verb {
         Verb::Record(options) => (record::run(&options), RECORD_FAILED),
         Verb::Report(options) => (fault::guarded(|| report::run(&options)), READ_FAILED),
+        Verb::Explain(options) => (explain::run(&options), READ_FAILED),
         Verb::Doctor(options) => (doctor::run(&options), READ_FAILED),
     };
     result.unwrap_or_else(|error| {

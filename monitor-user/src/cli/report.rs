@@ -9,12 +9,14 @@ use anyhow::Context;
 
 use super::args::ReportArguments;
 use crate::{
+    findings::Selection,
     model::Model,
     report::{Report, json, text, text::TextOptions},
     trace::Trace,
 };
 
 pub(super) fn run(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
+    let selection = Selection::new(arguments.select.clone(), arguments.ignore.clone())?;
     let path = &arguments.file;
     let cannot_read = || format!("cannot read {}", path.display());
     let trace = Trace::open(path).with_context(cannot_read)?;
@@ -23,7 +25,7 @@ pub(super) fn run(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
         model.push(&event.with_context(cannot_read)?);
     }
     let tree = model.finish(trace.recording());
-    let report = Report::new(&tree, trace.recording());
+    let report = Report::with_findings(&tree, trace.recording(), &selection);
     let stdout = io::stdout();
     let options = TextOptions {
         width: arguments

@@ -11,6 +11,7 @@
 //! After a loss the model repairs what follows from other events. What doesn't follow is `None`
 //! and a sentence in [`Trust::notes`], never a guess.
 
+pub mod bounds;
 mod build;
 mod draft;
 mod fold;

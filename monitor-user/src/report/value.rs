@@ -9,15 +9,15 @@ use serde::Serialize;
 
 use crate::{
     event::{Charge, ChargeScope, Exit, Oom, OomScope, Recording, Verification},
+    findings::{Selection, assess},
     model::{
         CreatedBy, CreatorFrom, Ending, Growth, How, Image, ImageMemory, Part, Peak, Process,
-        Share, Step, Summary, Tree, clone_flag_names, program,
+        Share, Step, Summary, Tree,
+        bounds::{KINDS, counter_bound, most_unique, sum_bound, sum_peak, unique_at_peak},
+        clone_flag_names, program,
     },
     report::request::{Known, RequestReport, request},
-    report::{
-        ByteText, ChargeReport,
-        bounds::{KINDS, counter_bound, most_unique, sum_bound, sum_peak, unique_at_peak},
-    },
+    report::{ByteText, ChargeReport, FindingReport, findings::findings},
     units::ProcessKey,
 };
 
@@ -32,6 +32,8 @@ pub struct Report {
     pub processes: Vec<ProcessReport>,
     /// The tree as a whole.
     pub tree: TreeReport,
+    /// What went wrong or is worth knowing, the most severe first; then what could not be judged.
+    pub findings: Vec<FindingReport>,
     /// How far all this can be trusted.
     pub trust: TrustReport,
 }
@@ -380,8 +382,13 @@ impl ExitReport {
 }
 
 impl Report {
-    /// From a tree and what is known about its recording.
+    /// From a tree and what is known about its recording, with all findings.
     pub fn new(tree: &Tree, recording: &Recording) -> Self {
+        Self::with_findings(tree, recording, &Selection::default())
+    }
+
+    /// The same with those findings only that are asked for.
+    pub fn with_findings(tree: &Tree, recording: &Recording, selection: &Selection) -> Self {
         let id = |key: ProcessKey| Id {
             pid: key.pid,
             start_ns: tree.position(key).map(|_| key.start_ns),
@@ -403,6 +410,7 @@ impl Report {
             root: tree.root.map(id),
             processes: tree.processes.iter().map(process).collect(),
             tree: tree_report(tree, recording, &id),
+            findings: findings(&assess(tree, recording, selection), &id),
             trust: TrustReport {
                 events: tree.trust.events,
                 lost_events: tree.trust.lost_events,

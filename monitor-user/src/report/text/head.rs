@@ -1,6 +1,6 @@
 //! What happened, in the first lines.
 
-use super::{Style, TextOptions, charge, forest::Forest, victims};
+use super::{Style, TextOptions, charge};
 use crate::{
     report::{
         ProcessReport, Report,
@@ -14,7 +14,7 @@ use crate::{
 const INDENT: usize = 2;
 
 /// The command and what became of it.
-pub(super) fn lines(report: &Report, forest: &Forest, options: TextOptions) -> Vec<String> {
+pub(super) fn lines(report: &Report, options: TextOptions) -> Vec<String> {
     let columns = options.columns();
     let command = command(report);
     let mut lines = vec![options.paint(Style::Heading, &shorten(&command, columns))];
@@ -30,7 +30,6 @@ pub(super) fn lines(report: &Report, forest: &Forest, options: TextOptions) -> V
     ];
     facts.extend(request(report).map(|line| (line, false)));
     facts.extend(charge::lines(report).into_iter().map(|line| (line, false)));
-    facts.extend(victims::lines(report, forest).map(|line| (line, true)));
     facts.push((trust(report), !report.trust.complete));
     for (fact, is_bad) in facts {
         let indent = " ".repeat(INDENT);
