@@ -9,6 +9,7 @@ use crate::{
         draft::{Draft, ImageDraft},
         memory::{ImageAt, Spaces},
         order::Sorter,
+        polled::Pollers,
         steps::{Growth, Part, Step, Steps, grown_part},
     },
     units::ProcessKey,
@@ -32,6 +33,7 @@ pub(super) struct State {
     pub(super) spaces: Spaces,
     pub(super) summary: Summary,
     pub(super) timeline: Timeline,
+    pub(super) pollers: Pollers,
     pub(super) steps: Steps,
     /// Records lost, as events in the stream tell.
     pub(super) lost: BTreeMap<String, u64>,
@@ -74,6 +76,7 @@ impl State {
         ) {
             let (rss, vms) = (self.summary.rss(), self.summary.vms());
             self.timeline.push(event.time_ns, rss, vms);
+            self.pollers.push(event.time_ns, rss);
         }
         let process = event.subject.map(|s| self.process(s.process));
         match (&event.what, process) {

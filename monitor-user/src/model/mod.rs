@@ -17,6 +17,7 @@ mod draft;
 mod fold;
 mod memory;
 mod order;
+mod polled;
 pub mod program;
 mod sharing;
 mod steps;
@@ -30,6 +31,7 @@ mod tree;
 mod trust;
 
 pub use fold::Model;
+pub use polled::Polled;
 pub use sharing::InUse;
 pub use steps::{Growth, Part, Step};
 pub use summary::{Peak, Share, Summary};

@@ -2,7 +2,7 @@
 
 use crate::{
     event::{Churn, Memory, Mm, Oom, Usage},
-    model::{Step, Summary, Timeline},
+    model::{Polled, Step, Summary, Timeline},
     units::ProcessKey,
 };
 
@@ -58,6 +58,8 @@ pub struct Tree {
     pub summary: Summary,
     /// Sum of RSS and VMS over time.
     pub timeline: Timeline,
+    /// What tools that look from time to time would have seen, the slowest first.
+    pub polled: Vec<Polled>,
     /// The largest steps in which mapped memory grew, the largest first.
     pub steps: Vec<Step>,
     /// What was lost, and what follows from that.

@@ -24,7 +24,7 @@ pub use closing::closing_lines;
 pub use findings::{Evidence, FindingReport};
 pub use request::{Basis, RequestReport};
 pub use value::{
-    ExitReport, Id, ImageReport, OomReport, ProcessReport, RecordingReport, Report, ShareReport,
-    StepReport, TopReport, TreeReport, TrustReport,
+    ExitReport, Id, ImageReport, OomReport, PolledReport, ProcessReport, RecordingReport, Report,
+    ShareReport, StepReport, TopReport, TreeReport, TrustReport,
 };
 pub(crate) use words::shell_word;

@@ -11,8 +11,8 @@ use crate::{
     event::{Charge, ChargeScope, Exit, Oom, OomScope, Recording, Verification},
     findings::{Selection, assess},
     model::{
-        CreatedBy, CreatorFrom, Ending, Growth, How, Image, ImageMemory, Part, Peak, Process,
-        Share, Step, Summary, Tree,
+        CreatedBy, CreatorFrom, Ending, Growth, How, Image, ImageMemory, Part, Peak, Polled,
+        Process, Share, Step, Summary, Tree,
         bounds::{KINDS, counter_bound, most_unique, sum_bound, sum_peak, unique_at_peak},
         clone_flag_names, program,
     },
@@ -300,6 +300,19 @@ pub struct TreeReport {
     pub request: Option<RequestReport>,
     /// The largest steps in which mapped memory grew, the largest first.
     pub vms_steps: Vec<StepReport>,
+    /// What tools that look from time to time would have seen on average, the slowest first.
+    pub polled: Vec<PolledReport>,
+}
+
+/// What a tool that looks once in each period would have seen, on average over when its first look is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct PolledReport {
+    /// Time from one look to the next.
+    pub period_ns: u64,
+    /// Processes that it would have met.
+    pub processes: Option<u64>,
+    /// Highest sum of RSS that it would have seen.
+    pub peak_rss_sum_bytes: u64,
 }
 
 /// A step in which mapped memory grew.
@@ -484,6 +497,7 @@ fn tree_report(tree: &Tree, recording: &Recording, id: &impl Fn(ProcessKey) -> I
             .iter()
             .map(|step| step_report(step, id))
             .collect(),
+        polled: tree.polled.iter().map(polled).collect(),
     }
 }
 
@@ -510,6 +524,14 @@ pub(super) fn asked(
 fn own_charge(charge: &Charge) -> Option<u64> {
     let is_own = charge.scope == ChargeScope::Own;
     charge.peak.max(charge.seen_peak).filter(|_| is_own)
+}
+
+fn polled(polled: &Polled) -> PolledReport {
+    PolledReport {
+        period_ns: polled.period_ns,
+        processes: polled.processes,
+        peak_rss_sum_bytes: polled.peak_rss,
+    }
 }
 
 fn step_report(step: &Step, id: &impl Fn(ProcessKey) -> Id) -> StepReport {

@@ -56,15 +56,17 @@ pub(super) fn tree(mut state: State, recording: &Recording) -> Tree {
     gaps.cut_arguments = cut_arguments(&processes);
     let trust = trust::trust(&context, &gaps, state.events);
     let totals = totals(&processes, &state, context.root);
+    let end_ns = recording.end_ns.unwrap_or(state.last_ns);
     Tree {
         root: context.root,
+        polled: state.pollers.polled(&processes, end_ns),
         processes,
         totals,
         summary: state.summary,
         timeline: state.timeline,
         steps: state.steps.into_list(),
         trust,
-        end_ns: recording.end_ns.unwrap_or(state.last_ns),
+        end_ns,
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{Style, TextOptions, charge};
 use crate::{
     report::{
-        ProcessReport, Report,
+        PolledReport, ProcessReport, Report,
         escape::{escape, shorten, wrap},
         words,
     },
@@ -28,6 +28,7 @@ pub(super) fn lines(report: &Report, options: TextOptions) -> Vec<String> {
         (processes(report), false),
         (memory(report), false),
     ];
+    facts.extend(polled(report).map(|line| (line, false)));
     facts.extend(request(report).map(|line| (line, false)));
     facts.extend(charge::lines(report).into_iter().map(|line| (line, false)));
     facts.push((trust(report), !report.trust.complete));
@@ -134,6 +135,38 @@ fn memory(report: &Report) -> String {
             }
         });
     format!("highest sum of RSS: {sum}{when}{who}")
+}
+
+/// What tools that look from time to time would have missed; nothing if one that looks every second sees nearly all.
+fn polled(report: &Report) -> Option<String> {
+    let tree = &report.tree;
+    let (peak, all) = (tree.peak_rss_sum_bytes?, tree.processes);
+    let misses = |polled: &PolledReport| {
+        let few = polled
+            .processes
+            .is_some_and(|n| n.saturating_mul(10) < all.saturating_mul(9));
+        few || polled.peak_rss_sum_bytes.saturating_mul(10) < peak.saturating_mul(9)
+    };
+    let second = tree
+        .polled
+        .iter()
+        .find(|polled| polled.period_ns == 1_000_000_000)?;
+    if !misses(second) {
+        return None;
+    }
+    let seen = |polled: &PolledReport| {
+        let processes = polled.processes.map_or_else(
+            || "an unknown number".to_owned(),
+            |n| words::count(n, "process", "processes"),
+        );
+        let bytes = Bytes(polled.peak_rss_sum_bytes);
+        format!("every {} {processes} and {bytes}", Nanos(polled.period_ns))
+    };
+    let seen: Vec<String> = tree.polled.iter().map(seen).collect();
+    Some(format!(
+        "a tool that polls would have seen on average: {}",
+        seen.join("; ")
+    ))
 }
 
 /// How much to ask a scheduler for.
