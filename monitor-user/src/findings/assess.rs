@@ -65,7 +65,7 @@ impl Selection {
 }
 
 /// Whether `wanted` is the rule's id or its area.
-pub(super) fn is_meant(wanted: &str, rule: &Rule) -> bool {
+pub fn is_meant(wanted: &str, rule: &Rule) -> bool {
     let area = rule.id.split_once('.').map(|(area, _)| area);
     wanted == rule.id || area == Some(wanted)
 }

@@ -33,7 +33,7 @@ mod tree_work_elsewhere;
 mod trust_incomplete;
 mod vms_inherited;
 
-pub use assess::{Assessment, Selection, Unassessed, UnknownId, assess};
+pub use assess::{Assessment, Selection, Unassessed, UnknownId, assess, is_meant};
 pub use explain::{explanation, overview, page};
 pub use finding::{Finding, Severity, Value};
 pub use registry::{RULES, find};

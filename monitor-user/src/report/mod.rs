@@ -6,6 +6,7 @@
 
 mod bytes;
 mod charge;
+pub mod check;
 mod closing;
 mod escape;
 mod findings;
