@@ -21,6 +21,7 @@ mod escape_pid_namespace;
 mod fork_multithreaded;
 mod fork_storm;
 mod image_peak_inherited;
+mod memory_growth;
 mod memory_left_charged;
 mod memory_oom_kill;
 mod memory_shared_counted_twice;

@@ -2,7 +2,7 @@
 
 use crate::findings::{
     Rule, escape_pid_namespace, fork_multithreaded, fork_storm, image_peak_inherited,
-    memory_left_charged, memory_oom_kill, memory_shared_counted_twice, pid_reused,
+    memory_growth, memory_left_charged, memory_oom_kill, memory_shared_counted_twice, pid_reused,
     process_core_dumped, process_killed, process_survivor, process_zombie, tree_work_elsewhere,
     trust_incomplete, vms_inherited,
 };
@@ -13,6 +13,7 @@ pub const RULES: &[Rule] = &[
     fork_multithreaded::RULE,
     fork_storm::RULE,
     image_peak_inherited::RULE,
+    memory_growth::RULE,
     memory_left_charged::RULE,
     memory_oom_kill::RULE,
     memory_shared_counted_twice::RULE,

@@ -103,6 +103,11 @@ pub(super) fn stayed_a_copy(process: &Process) -> bool {
         && process.images.iter().all(|i| i.how == How::Inherited)
 }
 
+/// Whether it works for another process with that one's program: a copy of its creator.
+pub(super) fn is_worker(_scene: &Scene<'_>, process: &Process) -> bool {
+    stayed_a_copy(process)
+}
+
 /// Until when it is known to have lived, ns since boot: its end, or that of the recording if it was alive then.
 /// `None` if that isn't known.
 pub(super) fn lived_until(scene: &Scene<'_>, process: &Process) -> Option<u64> {

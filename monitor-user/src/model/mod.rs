@@ -14,6 +14,7 @@
 pub mod bounds;
 mod build;
 mod draft;
+mod floors;
 mod fold;
 mod memory;
 mod order;
@@ -30,6 +31,7 @@ mod timeline;
 mod tree;
 mod trust;
 
+pub use floors::Floors;
 pub use fold::Model;
 pub use polled::Polled;
 pub use sharing::InUse;

@@ -2,7 +2,7 @@
 
 use crate::{
     event::{Churn, Memory, Mm, Oom, Usage},
-    model::{Polled, Step, Summary, Timeline},
+    model::{Floors, Polled, Step, Summary, Timeline},
     units::ProcessKey,
 };
 
@@ -256,6 +256,8 @@ pub struct ImageMemory {
     pub start: Option<Memory>,
     /// What happened to its anonymous pages since; `None` if that isn't known, or others use them too.
     pub churn: Option<Churn>,
+    /// Least anonymous memory over time, as rows tell; empty where it isn't its own memory.
+    pub floors: Floors,
     /// RSS before the image ended; `None` if it didn't end.
     pub end_rss: Option<u64>,
     /// The kernel side kept these peaks at every event, so the recording's resolution takes
