@@ -46,24 +46,29 @@ fn finding(scene: &Scene<'_>, process: &Process) -> Finding {
         .with_known("rss_bytes", memory.map(|m| Value::Bytes(m.rss())))
         .with_known("anon_bytes", memory.map(|m| Value::Bytes(m.anon)))
         .with_known("limit_bytes", limit.map(Value::Bytes))
-        .with_known("cgroup", cgroup.map(|name| Value::Text(name.into_bytes())))
-        .with("cause", Value::Word(cause(oom)));
+        .with_known("cgroup", cgroup.map(|name| Value::Text(name.into_bytes())));
     let finding = match at {
         Some(at) => finding.at(at),
         None => finding,
     };
+    let cause = cause(oom);
     finding.say(
         scene,
-        "{who} was killed by the OOM killer[ {at_ns}][ with {rss_bytes} of RSS, {anon_bytes} of it anonymous]: \
-         {cause}[ of {limit_bytes}][ (control group {cgroup})]",
+        &format!("{{who}} was killed by the OOM killer[ {{at_ns}}][ with {{rss_bytes}} of RSS, {{anon_bytes}} of it anonymous]: {cause}"),
     )
 }
 
+/// What had run out, as a part of a template.
 fn cause(oom: Option<&Oom>) -> &'static str {
-    match oom.and_then(|oom| oom.scope) {
-        Some(OomScope::Cgroup) => "a control group had reached its limit",
-        Some(OomScope::Host) => "the host had no memory left",
-        None => "what had run out is not known",
+    match oom.map(|oom| (oom.scope, oom.cgroup.is_some())) {
+        Some((Some(OomScope::Cgroup), true)) => {
+            "control group {cgroup} had reached its limit[ of {limit_bytes}]"
+        }
+        Some((Some(OomScope::Cgroup), false)) => {
+            "a control group had reached its limit[ of {limit_bytes}]"
+        }
+        Some((Some(OomScope::Host), _)) => "the host had no memory left",
+        _ => "what had run out is not known",
     }
 }
 
@@ -107,7 +112,7 @@ mod tests {
         assert_eq!(
             found[0].text,
             "big (pid 20) was killed by the OOM killer 1.0 s after the start with 191 MiB of RSS, 190 MiB of it \
-             anonymous: a control group had reached its limit of 200 MiB (control group job_7)"
+             anonymous: control group job_7 had reached its limit of 200 MiB"
         );
     }
 

@@ -62,7 +62,7 @@ impl Need {
         let source = self.source();
         if let Some(hook) = source.hooks.iter().find(|hook| is_off(recording, hook)) {
             return Some(format!(
-                "{} were not recorded: hook {hook} was missing or switched off",
+                "there are no events of {}: hook {hook} was missing or switched off",
                 source.what
             ));
         }
