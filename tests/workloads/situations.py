@@ -6,6 +6,7 @@
 N is a number of processes where that matters.
 """
 import mmap
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -143,6 +144,161 @@ def client(bad, n):
         subprocess.run([script, "-n", "4", "solver"], check=True)
     finally:
         shutil.rmtree(folder)
+
+
+def pool(n, method="fork", **options):
+    return multiprocessing.get_context(method).Pool(n, **options)
+
+
+def executor(n, method="fork"):
+    from concurrent.futures import ProcessPoolExecutor
+
+    return ProcessPoolExecutor(n, mp_context=multiprocessing.get_context(method))
+
+
+def rest(seconds):
+    time.sleep(seconds)
+    return seconds
+
+
+def die(seconds):
+    time.sleep(seconds)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def dies(bad, n):
+    workers = pool(n)
+    lost = workers.apply_async(die if bad else rest, (0.05,))
+    lost.wait(1.2 if bad else None)
+    workers.close()
+    if bad:
+        workers.terminate()
+    workers.join()
+
+
+def recycles(bad, n):
+    with pool(n, maxtasksperchild=2 if bad else None) as workers:
+        workers.map(rest, [0.03] * (n * 6), chunksize=1)
+        workers.close()
+        workers.join()
+
+
+def idles(bad, n):
+    with pool(n) as workers:
+        workers.map(rest, [0.3] * (1 if bad else n), chunksize=1)
+        workers.close()
+        workers.join()
+
+
+def owned(bad, n, end):
+    """A process that owns workers, and ends without or with its pool's shutdown."""
+    import pickle
+
+    read, write = os.pipe()
+    owner = os.fork()
+    if owner == 0:
+        workers = executor(n)
+        list(workers.map(rest, [0.05] * n))
+        os.write(write, pickle.dumps(list(workers._processes)))
+        if not bad:
+            workers.shutdown()
+            os._exit(0)
+        end()
+    pids = pickle.loads(os.read(read, 4096))
+    os.waitpid(owner, 0)
+    time.sleep(0.7)
+    for pid in pids if bad else []:
+        os.kill(pid, signal.SIGTERM)
+    time.sleep(0.1)
+
+
+def orphans(bad, n):
+    owned(bad, n, lambda: os.kill(os.getpid(), signal.SIGKILL))
+
+
+def leftover(bad, n):
+    owned(bad, n, lambda: os._exit(0))
+
+
+def breaks(bad, n):
+    with executor(n) as workers:
+        list(workers.map(rest, [0.05] * n))
+        try:
+            workers.submit(die if bad else rest, 0.1).result()
+        except Exception as error:
+            print(error)
+
+
+def locked(bad, n):
+    lock = threading.Lock()
+    held, release = threading.Event(), threading.Event()
+
+    def hold():
+        with lock:
+            held.set()
+            release.wait(9)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    if not bad:
+        release.set()
+        thread.join()
+    child = forked(lock.acquire)
+    time.sleep(0.7)
+    if bad:
+        os.kill(child, signal.SIGKILL)
+        release.set()
+        thread.join()
+    os.waitpid(child, 0)
+
+
+def stops(bad, n):
+    child = forked(lambda: time.sleep(0.4))
+    if bad:
+        os.kill(child, signal.SIGSTOP)
+        time.sleep(0.6)
+        os.kill(child, signal.SIGCONT)
+    os.waitpid(child, 0)
+
+
+def sessions(bad, n):
+    subprocess.run(["sleep", "0.1"], check=True, start_new_session=bad)
+
+
+def missing(bad, n):
+    try:
+        subprocess.run(["/usr/bin/no-such-program" if bad else "true"], check=True)
+    except FileNotFoundError as error:
+        print(error)
+
+
+def main_waits(bad, n):
+    process = multiprocessing.get_context("fork").Process(target=rest, args=(1.5 if bad else 0.2,))
+    process.start()
+    time.sleep(0.3)
+
+
+def asleep(bad, n):
+    read, write = os.pipe()
+
+    def wait():
+        os.read(read, 1)
+
+    children = [forked(wait) for _ in range(n)]
+
+    def give():
+        time.sleep(0.2)
+        if bad:
+            # Nobody of the tree can go on: the helper that will is asleep too, and then stopped.
+            os.kill(children[0], signal.SIGSTOP)
+            time.sleep(1.4)
+            os.kill(children[0], signal.SIGCONT)
+        os.write(write, b"x" * n)
+
+    helper = forked(give)
+    for child in [*children, helper]:
+        os.waitpid(child, 0)
 
 
 def main():

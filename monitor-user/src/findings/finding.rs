@@ -196,6 +196,7 @@ fn told(scene: &Scene<'_>, value: &Value) -> String {
         }
         Value::Bytes(n) => Bytes(*n).to_string(),
         Value::Span(ns) => Nanos(*ns).to_string(),
+        Value::At(ns) if scene.since_start(*ns) == 0 => "the start".to_owned(),
         Value::At(ns) => format!("{} after the start", Nanos(scene.since_start(*ns))),
         Value::Process(key) => one(scene, *key),
         Value::Processes(keys) => group(scene, keys),

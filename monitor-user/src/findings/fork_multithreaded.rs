@@ -117,7 +117,7 @@ mod tests {
         let found = raised(&story, RULE.id);
         let doubts: Vec<_> = found.iter().filter_map(|f| f.doubt.as_deref()).collect();
         assert!(
-            doubts.iter().all(|d| d.contains("of programs were lost")),
+            doubts.iter().all(|d| d.contains("of programs was lost")),
             "{found:?}"
         );
         let unassessed = crate::findings::testkit::unassessed(&story, RULE.id);

@@ -60,7 +60,7 @@ fn detect(scene: &Scene<'_>, found: &mut Found) {
         .with("example", Value::Text(name.into_bytes()));
     found.push(finding.say(
         scene,
-        "{processes} started within {within_ns}, from {from_ns}[, most by {maker}]; \
+        "{processes} started within {within_ns}, from {from_ns} on[, most by {maker}]; \
          {short} of them lived for less than 0.5 s, half for less than {median_life_ns}",
     ));
 }
@@ -128,7 +128,7 @@ mod tests {
         assert!(
             found[0]
                 .text
-                .starts_with("301 processes started within 1.5 s, from 0.0"),
+                .starts_with("301 processes started within 1.5 s, from the start on"),
             "{}",
             found[0].text
         );

@@ -140,7 +140,7 @@ mod tests {
         let found = raised(&family(256, 256), RULE.id);
         assert_eq!(found.len(), 1);
         assert!(
-            found[0].text.starts_with("the highest sum of RSS, 1.2 GiB"),
+            found[0].text.starts_with("the highest sum of RSS, 1.3 GiB"),
             "{}",
             found[0].text
         );

@@ -5,13 +5,15 @@ use crate::{
     findings::Severity,
     report::{
         FindingReport, Report,
-        escape::{escape, wrap},
+        escape::{escape, width, wrap},
         words,
     },
 };
 
 /// Pieces of information that are told unless all are asked for.
 const NOTES: usize = 6;
+/// Findings of one kind that are told one by one.
+const ALIKE: usize = 3;
 /// Columns by which what belongs to a finding stands in.
 const INDENT: usize = 4;
 
@@ -25,19 +27,10 @@ pub(super) fn lines(report: &Report, options: TextOptions) -> Vec<String> {
     let mut out = vec![heading(&found, options)];
     let (notes, grave): (Vec<&FindingReport>, Vec<&FindingReport>) =
         found.iter().partition(|f| f.severity == Severity::Info);
-    for finding in grave {
-        let word = finding.severity.name().to_uppercase();
-        let style = if finding.severity == Severity::Error {
-            Style::Bad
-        } else {
-            Style::Heading
-        };
-        out.extend(told(finding, &word, style, options));
-        out.extend(paragraph(
-            &format!("-> {}", finding.advice),
-            options,
-            Style::Plain,
-        ));
+    for alike in
+        grave.chunk_by(|a, b| (a.id, &a.advice, a.severity) == (b.id, &b.advice, b.severity))
+    {
+        out.extend(several(alike, options));
     }
     let most = if options.all { notes.len() } else { NOTES };
     for finding in notes.iter().take(most) {
@@ -47,6 +40,30 @@ pub(super) fn lines(report: &Report, options: TextOptions) -> Vec<String> {
         let more = words::count(more as u64, "more note", "more notes");
         out.push(options.paint(Style::Faint, &format!("  and {more}; --all shows them")));
     }
+    out
+}
+
+/// Findings of one kind that are as bad and have the same remedy.
+fn several(alike: &[&FindingReport], options: TextOptions) -> Vec<String> {
+    let most = if options.all { alike.len() } else { ALIKE };
+    let mut out = Vec::new();
+    for finding in alike.iter().take(most) {
+        let word = finding.severity.name().to_uppercase();
+        let style = if finding.severity == Severity::Error {
+            Style::Bad
+        } else {
+            Style::Heading
+        };
+        out.extend(told(finding, &word, style, options));
+    }
+    if let Some(more) = alike.len().checked_sub(most).filter(|n| *n > 0) {
+        let more = words::grouped(more as u64);
+        out.push(options.paint(
+            Style::Faint,
+            &format!("    and {more} more of {}; --all shows them", alike[0].id),
+        ));
+    }
+    out.extend(paragraph(&format!("-> {}", alike[0].advice), options));
     out
 }
 
@@ -61,10 +78,16 @@ fn heading(found: &[&FindingReport], options: TextOptions) -> String {
     let counts: Vec<_> = counts
         .map(|(n, one, many)| words::count(*n, one, many))
         .collect();
-    let title = options.paint(Style::Heading, "FINDINGS");
+    let counts = counts.join(", ");
+    let hint = "; rtrace explain ID tells more";
+    let hint = if width(&counts) + hint.len() + 10 > options.columns() {
+        ""
+    } else {
+        hint
+    };
     format!(
-        "{title}  {} (rtrace explain ID tells more)",
-        counts.join(", ")
+        "{}  {counts}{hint}",
+        options.paint(Style::Heading, "FINDINGS")
     )
 }
 
@@ -89,13 +112,9 @@ fn told(finding: &FindingReport, word: &str, style: Style, options: TextOptions)
         .collect()
 }
 
-fn paragraph(text: &str, options: TextOptions, style: Style) -> Vec<String> {
+fn paragraph(text: &str, options: TextOptions) -> Vec<String> {
     let indented = format!("{:INDENT$}{}", "", escape(text.as_bytes()));
-    let lines = wrap(&indented, options.columns(), INDENT + 3);
-    lines
-        .into_iter()
-        .map(|line| options.paint(style, &line))
-        .collect()
+    wrap(&indented, options.columns(), INDENT + 3)
 }
 
 /// Which kinds of findings could not be judged, and why: a line for each reason.

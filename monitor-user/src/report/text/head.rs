@@ -13,6 +13,9 @@ use crate::{
 /// Columns by which the facts stand in from the command.
 const INDENT: usize = 2;
 
+/// A command that takes less is not polled, ns.
+const SHORT_NS: u64 = 500_000_000;
+
 /// The command and what became of it.
 pub(super) fn lines(report: &Report, options: TextOptions) -> Vec<String> {
     let columns = options.columns();
@@ -156,15 +159,22 @@ fn polled(report: &Report) -> Option<String> {
     }
     let seen = |polled: &PolledReport| {
         let processes = polled.processes.map_or_else(
-            || "an unknown number".to_owned(),
+            || "an unknown number of processes".to_owned(),
             |n| words::count(n, "process", "processes"),
         );
-        let bytes = Bytes(polled.peak_rss_sum_bytes);
-        format!("every {} {processes} and {bytes}", Nanos(polled.period_ns))
+        let (bytes, tenths) = (
+            Bytes(polled.peak_rss_sum_bytes),
+            polled.period_ns / 100_000_000,
+        );
+        let period = match (tenths / 10, tenths % 10) {
+            (seconds, 0) => format!("{seconds} s"),
+            (seconds, rest) => format!("{seconds}.{rest} s"),
+        };
+        format!("{processes} and {bytes} every {period}")
     };
     let seen: Vec<String> = tree.polled.iter().map(seen).collect();
     Some(format!(
-        "a tool that polls would have seen on average: {}",
+        "polling would have seen, on average: {}",
         seen.join("; ")
     ))
 }
