@@ -12,6 +12,7 @@ use crate::{
     kernel::{Task, newtask_flags},
     pass::{BEGINS, Pass},
     preempt::undisturbed,
+    switch,
 };
 
 /// A task was made. It can't run yet: what it does is seen from its first instruction on.
@@ -46,6 +47,7 @@ fn new_task(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
         if pass == Pass::First || filter::known(task).is_none() {
             pass.count_rescue(Rescue::NEWTASK);
             filter::track(task, clone_flags);
+            switch::enter(task.pid(), task.tid(), false);
         }
         return 0;
     }
@@ -53,6 +55,7 @@ fn new_task(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
         return 0;
     }
     pass.count_rescue(Rescue::NEWTASK);
+    switch::enter(creator.pid, task.tid(), false);
     let subject = Subject {
         tid: task.tid(),
         ..creator
@@ -107,9 +110,12 @@ fn fork(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
         return 0;
     }
     pass.count_rescue(Rescue::FORK);
-    if known.is_none() && !filter::track(child, u64::MAX) {
-        count_full(0);
-        return 0;
+    if known.is_none() {
+        if !filter::track(child, u64::MAX) {
+            count_full(0);
+            return 0;
+        }
+        switch::enter(pid, pid, false);
     }
     let Some(process) = filter::entry(pid) else {
         return 0;
@@ -137,6 +143,7 @@ fn fork(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
         "process {} created by {}, address space {}", pid, creator_subject.pid, mm
     );
     let subject = filter::subject(process, pid, pid);
+    let (ns_pid, ns_level) = child.namespace_pid();
     emit::<ForkRecord>(Kind::FORK, now(), subject, |record| {
         // SAFETY: room that was just reserved.
         unsafe {
@@ -148,6 +155,8 @@ fn fork(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
             (*record).creator_tid = creator_subject.tid;
             (*record).creator_threads = parent.signals().live_threads();
             (*record).exit_signal = child.exit_signal();
+            (*record).ns_pid = ns_pid;
+            (*record).ns_level = ns_level;
             (*record).memory = child_mm.memory();
             child.read_comm(&raw mut (*record).comm);
         }

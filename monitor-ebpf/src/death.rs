@@ -10,6 +10,7 @@ use crate::{
     kernel::{Task, is_group_dead},
     pass::{ENDS, Pass},
     preempt::undisturbed,
+    switch,
 };
 
 /// A thread ends. Its process stays traced: since 6.16 its memory is given back after this.
@@ -45,6 +46,7 @@ fn exit(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
     if pass.is_reported(ENDS, task.tid()) {
         return 0;
     }
+    switch::forget(task.tid());
     let signals = task.signals();
     let is_dead = filter::flags(process) & TrackedProcess::DEAD != 0;
     if is_dead && pass != Pass::First {
@@ -68,6 +70,12 @@ fn exit(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
     };
     let parent = leader.parent();
     end_given_up(task);
+    let stopped_ns = if setting!(sees_switches) == 0 {
+        u64::MAX
+    } else {
+        // SAFETY: a map value.
+        unsafe { (*process).stopped_ns }
+    };
     let subject = filter::subject(process, pid, task.tid());
     emit::<ExitRecord>(kind, now(), subject, |record| {
         // SAFETY: room that was just reserved.
@@ -78,6 +86,8 @@ fn exit(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
             (*record).status = status;
             (*record).threads = signals.live_threads();
             (*record).reserved = 0;
+            (*record).first_run_ns = (*process).first_run_ns;
+            (*record).stopped_ns = stopped_ns;
         }
     });
     if is_last {

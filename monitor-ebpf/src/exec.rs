@@ -15,6 +15,7 @@ use crate::{
     maps::SCRATCH,
     pass::Pass,
     preempt::undisturbed,
+    switch,
 };
 
 /// Most argument bytes in the first record.
@@ -86,6 +87,12 @@ fn exec(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
         }
         old
     };
+    let old_tid = exec_old_tid(ctx);
+    // Whoever calls exec goes on as the first thread; a root begins here.
+    if old_tid != pid {
+        switch::forget(old_tid);
+    }
+    switch::enter(pid, pid, true);
     let time_ns = now();
     let subject = filter::subject(process, pid, task.tid());
     let (start, end) = space.arguments();
@@ -110,7 +117,7 @@ fn exec(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
         (*record).old_mm = old_mm;
         (*record).memory = space.memory();
         task.read_comm(&raw mut (*record).comm);
-        (*record).old_tid = exec_old_tid(ctx);
+        (*record).old_tid = old_tid;
         (*record).args_total = total;
         (*record).filename_len = filename_len;
         (*record).args_len = args_len;

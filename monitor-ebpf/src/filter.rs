@@ -49,6 +49,8 @@ pub(crate) fn track(task: Task, clone_flags: u64) -> bool {
         clone_flags,
         mm: 0,
         mm_address: 0,
+        first_run_ns: 0,
+        stopped_ns: 0,
         flags: 0,
         reserved: 0,
     };

@@ -49,6 +49,7 @@ macro_rules! load {
 pub(crate) mod charge;
 pub(crate) mod oom;
 mod usage;
+pub(crate) mod watch;
 
 /// Argument `N` of the tracepoint, as the verifier knows it.
 ///

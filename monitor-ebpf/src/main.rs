@@ -19,6 +19,8 @@ mod atomic;
 #[cfg(target_arch = "bpf")]
 mod birth;
 #[cfg(target_arch = "bpf")]
+mod call;
+#[cfg(target_arch = "bpf")]
 mod charge;
 #[cfg(target_arch = "bpf")]
 mod cpu_parts;
@@ -48,6 +50,10 @@ mod oom;
 mod pass;
 #[cfg(target_arch = "bpf")]
 mod preempt;
+#[cfg(target_arch = "bpf")]
+mod signal;
+#[cfg(target_arch = "bpf")]
+mod switch;
 #[cfg(target_arch = "bpf")]
 mod tree;
 

@@ -1,4 +1,4 @@
-//! `mmap_lock_released` and, where that isn't there, `sys_exit`: what is mapped.
+//! `mmap_lock_released` and, where that isn't there, the ends of system calls: what is mapped.
 
 use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
 
@@ -6,7 +6,7 @@ use crate::{
     address_space::{find, map_exactly, regroup, settle, show},
     emit::setting,
     filter,
-    kernel::{Mm, current_mm, mapped_at, system_call},
+    kernel::{Mm, current_mm, mapped_at},
     maps::ADDRESS_SPACES,
     memory::owner,
     preempt::undisturbed,
@@ -41,30 +41,26 @@ fn released(ctx: &BtfTracePointContext) -> i32 {
     0
 }
 
-/// A system call ends (5.10).
-#[btf_tracepoint(function = "sys_exit")]
-pub(crate) fn sys_exit(ctx: BtfTracePointContext) -> i32 {
-    undisturbed(|| {
-        let number = system_call(&ctx);
-        let mut is_mapping = false;
-        macro_rules! look {
-            ($($n:literal)*) => { $(is_mapping |= number == setting!(mapping_calls[$n]);)* };
-        }
-        look!(0 1 2 3 4 5 6 7);
-        if !is_mapping {
-            return 0;
-        }
-        let address = current_mm();
-        let Some(space) = ADDRESS_SPACES.get_ptr_mut(address) else {
-            return 0;
-        };
-        let Some((_, subject)) = filter::current() else {
-            return 0;
-        };
-        let (total_vm, parts) = mapped_at(address);
-        if settle(space, total_vm, parts.stack_vm) || regroup(space, &parts) {
-            show(space, parts, subject);
-        }
-        0
-    })
+/// A system call has ended (5.10).
+#[inline(always)]
+pub(crate) fn call_ended(number: u32) {
+    let mut is_mapping = false;
+    macro_rules! look {
+        ($($n:literal)*) => { $(is_mapping |= number == setting!(mapping_calls[$n]);)* };
+    }
+    look!(0 1 2 3 4 5 6 7);
+    if !is_mapping {
+        return;
+    }
+    let address = current_mm();
+    let Some(space) = ADDRESS_SPACES.get_ptr_mut(address) else {
+        return;
+    };
+    let Some((_, subject)) = filter::current() else {
+        return;
+    };
+    let (total_vm, parts) = mapped_at(address);
+    if settle(space, total_vm, parts.stack_vm) || regroup(space, &parts) {
+        show(space, parts, subject);
+    }
 }

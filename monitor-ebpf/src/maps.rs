@@ -5,10 +5,10 @@ use aya_ebpf::{
     maps::{Array, HashMap, LruHashMap, PerCpuArray, RingBuf},
 };
 use monitor_ebpf::abi::{
-    AddressSpace, ChargeState, Config, Kind, Layout, Rescue, TrackedProcess, TreeSums,
+    AddressSpace, ChargeState, Config, Kind, Layout, Rescue, ThreadState, TrackedProcess, TreeSums,
 };
 
-use crate::{exec::Scratch, kernel::oom::Limit};
+use crate::{call::PathRoom, exec::Scratch, kernel::oom::Limit};
 
 /// Where things are in this kernel. Written by user space before loading, then frozen.
 #[unsafe(no_mangle)]
@@ -32,6 +32,10 @@ static CONFIG: Config = Config {
     vm_by_calls: 0,
     faults: 0,
     mapping_calls: [0; 8],
+    sleep_ns: 0,
+    sees_switches: 0,
+    sees_calls: 0,
+    calls: [0; 8],
 };
 
 /// The frozen [`Layout`]: its fields are constants to the verifier, not to the compiler, so each
@@ -55,13 +59,22 @@ pub(crate) static EVENTS: RingBuf = RingBuf::with_byte_size(16 << 20, 0);
 #[map]
 pub(crate) static LOST: PerCpuArray<u64> = PerCpuArray::with_max_entries(Kind::COUNT as u32, 0);
 
-/// Entries that found no room, per CPU: 0 processes, 1 address spaces.
+/// Entries that found no room, per CPU: 0 processes, 1 address spaces, 2 threads.
 #[map]
-pub(crate) static FULL: PerCpuArray<u64> = PerCpuArray::with_max_entries(2, 0);
+pub(crate) static FULL: PerCpuArray<u64> = PerCpuArray::with_max_entries(3, 0);
 
 /// Traced processes by pid, from before they can run until the kernel frees them.
 #[map]
 pub(crate) static PROCESSES: HashMap<u32, TrackedProcess> = HashMap::with_max_entries(65_536, 0);
+
+/// Threads of traced processes by their ids, from before they can run until they end. Only where
+/// [`Config::sees_switches`].
+#[map]
+pub(crate) static THREADS: HashMap<u32, ThreadState> = HashMap::with_max_entries(65_536, 0);
+
+/// From the beginning of a thread's stack to the registers of the system call that it is in; 0: not known yet.
+#[map]
+pub(crate) static REGISTERS: Array<u64> = Array::with_max_entries(1, 0);
 
 /// Address spaces of traced processes by the address of their `mm_struct`, until they are torn
 /// down. The address is reused at once after that, so an entry must not outlive `exit_mmap`.
@@ -75,6 +88,10 @@ pub(crate) static NEW_SPACE: PerCpuArray<AddressSpace> = PerCpuArray::with_max_e
 /// Room to put an exec record together: it is larger than a BPF stack. One for each [`crate::pass::Pass`].
 #[map]
 pub(crate) static SCRATCH: PerCpuArray<Scratch> = PerCpuArray::with_max_entries(3, 0);
+
+/// Room to put a record with a path together.
+#[map]
+pub(crate) static PATHS: PerCpuArray<PathRoom> = PerCpuArray::with_max_entries(1, 0);
 
 /// Threads whose beginning or end a program has reported and the last one hasn't seen yet.
 #[map]

@@ -2,7 +2,7 @@
 
 use zerocopy::{Immutable, IntoBytes};
 
-use super::{OomPlaces, UsagePlaces};
+use super::{OomPlaces, UsagePlaces, WatchPlaces};
 
 /// A place in a kernel struct in bytes, or the number of an argument. [`absent`] ones are `u32::MAX`.
 pub type Offset = u32;
@@ -92,6 +92,8 @@ pub struct Layout {
     pub usage: UsagePlaces,
     /// The OOM killer's victims and their limits.
     pub oom: OomPlaces,
+    /// Signals, failed calls, threads that wait.
+    pub watch: WatchPlaces,
 }
 
 impl Layout {
@@ -132,6 +134,7 @@ impl Layout {
         arg_rss_count: u32::MAX,
         usage: UsagePlaces::ABSENT,
         oom: OomPlaces::ABSENT,
+        watch: WatchPlaces::ABSENT,
     };
 }
 
@@ -169,6 +172,15 @@ pub struct Config {
     pub faults: u32,
     /// Numbers of the system calls that change mappings; unused ones are `u32::MAX`.
     pub mapping_calls: [u32; 8],
+    /// A wait that takes this long is told of, ns.
+    pub sleep_ns: u64,
+    /// 1: threads that wait are seen, and when processes first run.
+    pub sees_switches: u32,
+    /// 1: calls of [`Self::calls`] are told of.
+    pub sees_calls: u32,
+    /// Numbers of the system calls that are told of, by [`Self::EXECVE`] and the like; those that this machine
+    /// doesn't have are `u32::MAX`.
+    pub calls: [u32; 8],
 }
 
 impl Config {
@@ -176,9 +188,17 @@ impl Config {
     pub const SEES_WRITES: u32 = 1;
     /// Counters lag behind, so each fault of a page that wasn't there counts as one that came.
     pub const COUNTS_PAGES: u32 = 2;
+    /// Place of execve in [`Self::calls`].
+    pub const EXECVE: usize = 0;
+    /// Place of execveat.
+    pub const EXECVEAT: usize = 1;
+    /// Place of setsid.
+    pub const SETSID: usize = 2;
+    /// Places of fork, vfork, clone and clone3, and all from here on.
+    pub const FORKS: usize = 3;
 }
 
 const _: () = {
-    assert!(core::mem::size_of::<Layout>() == (33 + 12 + 16) * 4);
-    assert!(core::mem::size_of::<Config>() == 112);
+    assert!(core::mem::size_of::<Layout>() == (33 + 12 + 16 + 15) * 4);
+    assert!(core::mem::size_of::<Config>() == 160);
 };

@@ -33,6 +33,19 @@ impl Kind {
     pub const MM_END: u16 = 9;
     /// [`super::OomRecord`]: the OOM killer chose a process.
     pub const OOM: u16 = 10;
+    /// [`super::SignalRecord`]: a signal was sent.
+    pub const SIGNAL: u16 = 11;
+    /// [`super::PathRecord`]: a call of exec failed.
+    pub const EXEC_FAILED: u16 = 12;
+    /// [`super::CallRecord`]: a call of fork, vfork or clone failed.
+    pub const FORK_FAILED: u16 = 13;
+    /// [`super::SleepRecord`]: a thread runs again after it had waited for long.
+    pub const SLEEP: u16 = 14;
+    /// [`super::CallRecord`]: a process made a session of its own.
+    pub const SESSION: u16 = 15;
+    /// [`super::PathRecord`]: a process was moved to another control group.
+    pub const CGROUP: u16 = 16;
+
     /// Which records are dropped first when the buffer fills.
     ///
     /// A memory record is replaced by the next one. Without a fork, an exec or an exit the tree is
@@ -46,7 +59,7 @@ impl Kind {
     }
 
     /// Number of kinds.
-    pub const COUNT: u16 = 11;
+    pub const COUNT: u16 = 17;
 
     /// Stable names, in the order of the numbers; the trace's metadata uses them.
     pub const NAMES: [&'static str; Self::COUNT as usize] = [
@@ -61,6 +74,12 @@ impl Kind {
         "memory",
         "mm_end",
         "oom",
+        "signal",
+        "exec_failed",
+        "fork_failed",
+        "sleep",
+        "session",
+        "cgroup",
     ];
 }
 

@@ -3,6 +3,7 @@
 //! Rules: `repr(C)`, fixed-width integers and byte arrays only, no hidden padding, sizes and
 //! offsets asserted at compile time. Every record starts with a [`Header`].
 
+mod call;
 mod calls;
 mod charge;
 mod config;
@@ -11,25 +12,30 @@ mod memory;
 mod oom;
 mod places;
 mod process;
+mod signal;
+mod sleep;
 mod space;
 mod tracked;
 
+pub use call::{CallRecord, PathRecord};
 pub use calls::{KERNEL_CALL, NOTHING, PREEMPT_DISABLE, PREEMPT_ENABLE};
 pub use charge::ChargeState;
 pub use config::{Config, Layout, MOST_CPUS, Offset, absent};
 pub use header::{Header, Kind, Priority, Rescue};
 pub use memory::{Churn, Memory, MemoryRecord, MmEndRecord, Parts, Resolution, TreeSums};
 pub use oom::{CGROUP_NAME, OomRecord, OomScope};
-pub use places::{OomPlaces, UsagePlaces};
+pub use places::{OomPlaces, UsagePlaces, WatchPlaces};
 pub use process::{
     ARGS_CHUNK, ARGS_CHUNKS, ArgsRecord, COMM_LEN, EXEC_DATA, ExecRecord, ExitRecord, FILENAME_MAX,
     ForkRecord, ReapedRecord, RenameRecord, ThreadRecord, Usage,
 };
+pub use signal::{SignalInfo, SignalRecord};
+pub use sleep::{SleepRecord, TaskState, ThreadState};
 pub use space::AddressSpace;
 pub use tracked::TrackedProcess;
 
 /// Raised whenever a layout in this module changes; written into every trace.
-pub const ABI_VERSION: u32 = 3;
+pub const ABI_VERSION: u32 = 4;
 
 /// Asserts size and field offsets of a record at compile time.
 ///

@@ -73,6 +73,42 @@ pub struct OomPlaces {
     pub kernfs_name: Offset,
 }
 
+/// What tells of signals, failed calls, and threads that wait.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoBytes, Immutable)]
+pub struct WatchPlaces {
+    /// Argument `prev_state` of `sched_switch`; absent on 5.10.
+    pub arg_prev_state: Offset,
+    /// `task_struct.__state`, `state` until 5.13.
+    pub task_state: Offset,
+    /// `task_struct.stack`.
+    pub task_stack: Offset,
+    /// `task_struct.sighand`; absent like the next three if one of them is.
+    pub task_sighand: Offset,
+    /// First of `sighand_struct.action`.
+    pub sighand_action: Offset,
+    /// From one action to the next.
+    pub action_size: Offset,
+    /// `k_sigaction.sa.sa_handler`.
+    pub action_handler: Offset,
+    /// `kernel_siginfo.si_code`.
+    pub siginfo_code: Offset,
+    /// `task_struct.thread_pid`; absent like the next three if one of them is.
+    pub task_thread_pid: Offset,
+    /// `pid.level`.
+    pub pid_level: Offset,
+    /// `pid.numbers[0].nr`.
+    pub pid_numbers: Offset,
+    /// From one number to the next.
+    pub upid_size: Offset,
+    /// First argument of a system call in `pt_regs`, also when it ends.
+    pub regs_first: Offset,
+    /// Second argument of a system call in `pt_regs`, also when it ends.
+    pub regs_second: Offset,
+    /// `task_struct.thread_info.status`, which marks system calls of 32-bit programs on x86-64.
+    pub task_status: Offset,
+}
+
 impl UsagePlaces {
     /// Everything absent.
     pub const ABSENT: Self = Self {
@@ -110,5 +146,26 @@ impl OomPlaces {
         hierarchy_id: u32::MAX,
         cgroup_kn: u32::MAX,
         kernfs_name: u32::MAX,
+    };
+}
+
+impl WatchPlaces {
+    /// Everything absent.
+    pub const ABSENT: Self = Self {
+        arg_prev_state: u32::MAX,
+        task_state: u32::MAX,
+        task_stack: u32::MAX,
+        task_sighand: u32::MAX,
+        sighand_action: u32::MAX,
+        action_size: u32::MAX,
+        action_handler: u32::MAX,
+        siginfo_code: u32::MAX,
+        task_thread_pid: u32::MAX,
+        pid_level: u32::MAX,
+        pid_numbers: u32::MAX,
+        upid_size: u32::MAX,
+        regs_first: u32::MAX,
+        regs_second: u32::MAX,
+        task_status: u32::MAX,
     };
 }

@@ -40,15 +40,19 @@ pub struct ForkRecord {
     pub creator_threads: u32,
     /// Signal sent to the parent at the end (`task->exit_signal`).
     pub exit_signal: i32,
+    /// Its pid in its own pid namespace.
+    pub ns_pid: u32,
+    /// How deep that namespace is below the first one, which has 0.
+    pub ns_level: u32,
     /// Memory that the new process starts with.
     pub memory: Memory,
     /// Name that the new process starts with.
     pub comm: [u8; COMM_LEN],
 }
 
-assert_layout!(ForkRecord, 136, {
+assert_layout!(ForkRecord, 144, {
     header: 0, clone_flags: 32, mm: 40, old_mm: 48, creator_start_ns: 56, creator_pid: 64, creator_tid: 68,
-    creator_threads: 72, exit_signal: 76, memory: 80, comm: 120,
+    creator_threads: 72, exit_signal: 76, ns_pid: 80, ns_level: 84, memory: 88, comm: 128,
 });
 
 /// A thread was created. The subject is the new thread. [`super::Kind::THREAD`].
@@ -139,10 +143,15 @@ pub struct ExitRecord {
     pub threads: u32,
     /// Zero.
     pub reserved: u32,
+    /// When the process first ran, ns since boot; 0: not known.
+    pub first_run_ns: u64,
+    /// How long a signal had stopped it, ns; `u64::MAX`: not known.
+    pub stopped_ns: u64,
 }
 
-assert_layout!(ExitRecord, 64, {
+assert_layout!(ExitRecord, 80, {
     header: 0, cpu_ns: 32, parent_start_ns: 40, parent_pid: 48, status: 52, threads: 56, reserved: 60,
+    first_run_ns: 64, stopped_ns: 72,
 });
 
 /// The kernel freed a process's leader. [`super::Kind::REAPED`].

@@ -18,6 +18,10 @@ pub struct TrackedProcess {
     pub mm: u64,
     /// Where that is in the kernel, to look it up by: 5.10 names only the pid of a victim of the OOM killer.
     pub mm_address: u64,
+    /// When its first thread first ran, ns since boot; 0: it hasn't, or that isn't known.
+    pub first_run_ns: u64,
+    /// How long a signal had stopped its first thread, ns; the stop that it is in now isn't counted.
+    pub stopped_ns: u64,
     /// [`TrackedProcess::PENDING`], [`TrackedProcess::DEAD`], [`TrackedProcess::CREATED`].
     pub flags: u32,
     /// Zero.
@@ -33,6 +37,6 @@ impl TrackedProcess {
     pub const CREATED: u32 = 4;
 }
 
-assert_layout!(TrackedProcess, 40, {
-    start_ns: 0, clone_flags: 8, mm: 16, mm_address: 24, flags: 32, reserved: 36,
+assert_layout!(TrackedProcess, 56, {
+    start_ns: 0, clone_flags: 8, mm: 16, mm_address: 24, first_run_ns: 32, stopped_ns: 40, flags: 48, reserved: 52,
 });

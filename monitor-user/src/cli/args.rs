@@ -75,6 +75,10 @@ pub(super) struct RecordArguments {
     /// command.
     #[arg(long, value_name = "auto|off|PATH", default_value = "auto", value_parser = charge)]
     pub(super) charge: Choice,
+    /// Don't watch for calls of exec and fork that fail, which costs each system call of the whole host some 100 ns
+    /// while it is recorded.
+    #[arg(long)]
+    pub(super) no_failed_calls: bool,
     /// Compare what is recorded of memory with what /proc says, whenever a process is quiet for a moment, and say
     /// how many values were compared and the largest difference. Takes up to a tenth of a CPU.
     #[arg(long)]

@@ -5,6 +5,7 @@
 mod exec;
 mod records;
 mod usage;
+mod watch;
 
 use std::collections::HashMap;
 
@@ -12,6 +13,7 @@ use monitor_ebpf::abi::{Header, Kind};
 use zerocopy::FromBytes;
 
 use self::exec::PendingExec;
+pub use self::watch::{call_name, wait_state};
 use crate::event::Event;
 
 /// Turns records into events. Keeps the execs whose argument list hasn't arrived whole.

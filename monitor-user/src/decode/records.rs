@@ -1,13 +1,13 @@
 //! The records of fixed size.
 
 use monitor_ebpf::abi::{
-    Churn as KernelChurn, ExitRecord, ForkRecord, Header, Kind, Memory as KernelMemory,
+    CallRecord, Churn as KernelChurn, ExitRecord, ForkRecord, Header, Kind, Memory as KernelMemory,
     MemoryRecord, MmEndRecord, OomRecord, OomScope as AbiScope, Parts as KernelParts, ReapedRecord,
-    RenameRecord, ThreadRecord,
+    RenameRecord, SignalRecord, SleepRecord, ThreadRecord,
 };
 use zerocopy::FromBytes;
 
-use super::usage;
+use super::{usage, watch};
 use crate::{
     event::{
         Churn, Event, Exit, Fork, Memory, Mm, MmEnd, Oom, OomScope, Parts, Reaped, Subject, Thread,
@@ -34,6 +34,8 @@ pub(super) fn decode(header: &Header, bytes: &[u8], page_size: u64) -> Option<Ev
                 status: record.status,
                 parent: process(record.parent_pid, record.parent_start_ns),
                 cpu_ns: record.cpu_ns,
+                first_run_ns: (record.first_run_ns != 0).then_some(record.first_run_ns),
+                stopped_ns: usage::known(record.stopped_ns),
             })
         }
         Kind::REAPED => {
@@ -58,6 +60,12 @@ pub(super) fn decode(header: &Header, bytes: &[u8], page_size: u64) -> Option<Ev
         }
         Kind::MM_END => What::MmEnd(mm_end(&read::<MmEndRecord>(bytes)?, page_size)),
         Kind::OOM => What::Oom(oom(&read::<OomRecord>(bytes)?, page_size)),
+        Kind::SIGNAL => What::Signal(watch::signal(&read::<SignalRecord>(bytes)?)),
+        Kind::SLEEP => What::Sleep(watch::sleep(&read::<SleepRecord>(bytes)?)),
+        Kind::FORK_FAILED => What::ForkFailed(read::<CallRecord>(bytes)?.number),
+        Kind::SESSION => What::Session(read::<CallRecord>(bytes)?.number),
+        Kind::EXEC_FAILED => What::ExecFailed(watch::exec_failed(bytes)?),
+        Kind::CGROUP => What::Moved(watch::moved(bytes)?),
         _ => return None,
     };
     Some(event(header, what))
@@ -74,6 +82,8 @@ fn fork(record: &ForkRecord, page_size: u64) -> What {
         creator_mm: address_space(record.old_mm),
         memory: memory(&record.memory, page_size),
         comm: text(&record.comm),
+        ns_pid: Some(record.ns_pid),
+        ns_level: Some(record.ns_level),
     })
 }
 
@@ -176,7 +186,7 @@ pub(super) fn address_space(id: u64) -> Option<Mm> {
     (id != 0).then_some(id)
 }
 
-fn process(pid: u32, start_ns: u64) -> Option<ProcessKey> {
+pub(super) fn process(pid: u32, start_ns: u64) -> Option<ProcessKey> {
     (pid != 0).then_some(ProcessKey { pid, start_ns })
 }
 

@@ -3,19 +3,25 @@
 //! Memory is in bytes here, times are ns since boot (`CLOCK_BOOTTIME`), ids are those of the
 //! recorder's pid namespace. `None` always means "not known", never zero.
 
+mod call;
 mod charge;
 mod memory;
 mod oom;
 mod process;
 mod recording;
+mod signal;
 mod verification;
+mod wait;
 
+pub use call::{ExecFailed, Moved};
 pub use charge::{Charge, ChargeScope, ChargeSplit};
 pub use memory::{Churn, Memory, MmEnd, Parts};
 pub use oom::{Oom, OomScope};
 pub use process::{Exec, Exit, Fork, Loss, Reaped, Snapshot, Thread, ThreadExit, Usage};
 pub use recording::Recording;
+pub use signal::{Sender, SenderKind, Signal};
 pub use verification::{Compared, Difference, Skipped, Verification};
+pub use wait::{Sleep, WaitState};
 
 use crate::units::ProcessKey;
 
@@ -85,4 +91,16 @@ pub enum What {
     Loss(Loss),
     /// The OOM killer chose the subject, a process, and has sent it SIGKILL.
     Oom(Oom),
+    /// A signal was sent to the subject.
+    Signal(Signal),
+    /// A call of exec by the subject failed.
+    ExecFailed(ExecFailed),
+    /// A call of fork, vfork or clone by the subject failed with this error (`errno`).
+    ForkFailed(u32),
+    /// The subject, a thread, has waited for long.
+    Sleep(Sleep),
+    /// The subject made a session of its own, of this number.
+    Session(u32),
+    /// The subject, a process, was moved to another control group.
+    Moved(Moved),
 }

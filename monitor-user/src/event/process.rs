@@ -24,6 +24,10 @@ pub struct Fork {
     pub memory: Memory,
     /// Name that it starts with, bytes as the kernel has them.
     pub comm: Vec<u8>,
+    /// Its pid in its own pid namespace.
+    pub ns_pid: Option<u32>,
+    /// How deep that namespace is below the first one.
+    pub ns_level: Option<u32>,
 }
 
 /// A new thread.
@@ -80,6 +84,10 @@ pub struct Exit {
     pub parent: Option<ProcessKey>,
     /// CPU time of this last thread, ns; up to one tick less than the truth.
     pub cpu_ns: u64,
+    /// When the process first ran, ns since boot.
+    pub first_run_ns: Option<u64>,
+    /// How long signals had stopped it, ns: its first thread.
+    pub stopped_ns: Option<u64>,
 }
 
 impl Exit {
@@ -145,6 +153,10 @@ pub struct Snapshot {
     pub parent: Option<ProcessKey>,
     /// Ended, but not reaped.
     pub zombie: bool,
+    /// When it first ran, ns since boot.
+    pub first_run_ns: Option<u64>,
+    /// How long signals had stopped it so far, ns: its first thread.
+    pub stopped_ns: Option<u64>,
 }
 
 /// Records that the kernel side could not hand over, by kind of record.

@@ -75,7 +75,9 @@ pub struct Recording {
     pub late_events: u64,
     /// Instructions that the kernel's verifier looked at, by BPF program; empty before 5.16.
     pub verified_instructions: BTreeMap<String, u64>,
-    /// Hooks that this kernel doesn't have, and what is told from other events instead.
+    /// A thread that waited for this long is told of, ns; `None`: waits aren't seen.
+    pub sleep_ns: Option<u64>,
+    /// Hooks that this kernel doesn't have or that weren't wanted, and what is told instead.
     pub stand_ins: BTreeMap<String, String>,
     /// Hooks that were switched off.
     pub missing_hooks: Vec<String>,
@@ -86,4 +88,16 @@ pub struct Recording {
     /// Set by readers: the recorder didn't end the file itself.
     #[serde(skip)]
     pub cut_short: bool,
+}
+
+impl Recording {
+    /// Whether all events of a hook were seen, as far as the recorder knows; losses of records are counted apart.
+    /// `since_abi` is the version of the kernel side's records that brought the hook.
+    pub fn has_hook(&self, hook: &str, since_abi: u32) -> bool {
+        let is_skipped = |n: &u64| *n > 0;
+        self.abi_version >= since_abi
+            && !self.missing_hooks.iter().any(|missing| missing == hook)
+            && !self.stand_ins.contains_key(hook)
+            && !self.recursion_misses.get(hook).is_some_and(is_skipped)
+    }
 }

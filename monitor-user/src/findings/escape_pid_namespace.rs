@@ -14,9 +14,10 @@ pub(super) const RULE: Rule = Rule {
     title: "a descendant runs in a pid namespace of its own",
     meaning: "Inside of it processes have other pids, so that logs from there name pids that mean somebody else \
         outside, and tools inside see nobody outside. The report's pids are those that the recorder sees.",
-    measured: "A creation with CLONE_NEWPID, with all who descend from it.",
+    measured: "A creation with CLONE_NEWPID, or of a process whose namespace is deeper than its creator's (after unshare or setns), \
+        with all who descend from it.",
     advice: "match a log from inside by time and program, not by pid",
-    wrong: "A process that was moved by `unshare --pid` or `setns` before it forked isn't seen by this.",
+    wrong: "Recordings of before ABI 4 know of the flag alone: there `unshare --pid` isn't seen.",
     needs: &[Need::Forks],
     told_by: &[],
     detect,
@@ -24,9 +25,11 @@ pub(super) const RULE: Rule = Rule {
 
 fn detect(scene: &Scene<'_>, found: &mut Found) {
     let is_new = |p: &&Process| {
+        let is_deeper = || Some(p.ns_level? > scene.creator(p)?.ns_level?);
         p.created
             .flags
             .is_some_and(|flags| flags & CLONE_NEWPID != 0)
+            || is_deeper() == Some(true)
     };
     for first in scene.tree.processes.iter().filter(is_new) {
         let inside = descendants(scene, first.key);
@@ -97,6 +100,29 @@ mod tests {
             found[0].text,
             "init (pid 20) is the first of a pid namespace of its own, with 2 processes in it"
         );
+    }
+
+    #[test]
+    fn a_deeper_level_after_unshare() {
+        let mut story = Story::new();
+        story
+            .root(10, &["sh"])
+            .fork(10, 20)
+            .exec(20, &["unshare"])
+            .after(1)
+            .fork(20, 21)
+            .after(1);
+        let mut changed = Story::new();
+        let recorded = story.recorded();
+        changed.recording(|r| *r = recorded);
+        for mut event in story.events().iter().cloned() {
+            let pid = event.subject.map(|s| s.process.pid);
+            if let (Some(21), What::Fork(fork)) = (pid, &mut event.what) {
+                fork.ns_level = Some(1);
+            }
+            changed.event(event);
+        }
+        assert_eq!(raised(&changed, RULE.id)[0].subjects[0].pid, 21);
     }
 
     #[test]

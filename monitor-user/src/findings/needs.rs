@@ -19,6 +19,14 @@ pub enum Need {
     Reaping,
     /// Victims of the OOM killer.
     Victims,
+    /// Failed calls of exec and fork.
+    FailedCalls,
+    /// Calls of setsid.
+    Sessions,
+    /// Signals and who sent them.
+    Signals,
+    /// Long waits of threads.
+    Waits,
     /// A proper end of the recording, when the recorder looks at who is alive.
     End,
 }
@@ -48,6 +56,14 @@ impl Need {
             Self::Memory => source("memory", &["memory", "mm_end"], &["rss_stat", "exit_mmap"]),
             Self::Reaping => source("reaping", &["reaped"], &["sched_process_free"]),
             Self::Victims => source("victims of the OOM killer", &["oom"], &["mark_victim"]),
+            Self::FailedCalls => source(
+                "failed calls",
+                &["exec_failed", "fork_failed"],
+                &["sys_exit"],
+            ),
+            Self::Sessions => source("calls of setsid", &["session"], &["sys_exit"]),
+            Self::Signals => source("signals", &["signal"], &["signal_generate"]),
+            Self::Waits => source("waits of threads", &["sleep"], &["sched_switch"]),
             Self::End => source("the end of the recording", &[], &[]),
         }
     }

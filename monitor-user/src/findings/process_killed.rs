@@ -5,7 +5,7 @@ use crate::{
         Finding, Rule, Scene, Severity, Value,
         needs::Need,
         rule::Found,
-        scene::{grouped_by, keys, signal},
+        scene::{by_creator, grouped_by, keys, signal},
     },
     model::Process,
 };
@@ -42,19 +42,31 @@ pub(super) const RULE: Rule = Rule {
 
 fn detect(scene: &Scene<'_>, found: &mut Found) {
     let killed = scene.tree.processes.iter().filter(|p| signal(p).is_some());
-    for ((_, of, severity), members) in
-        grouped_by(killed, |p| (scene.name(p.key), signal(p), severity(p)))
-    {
+    let by = |p: &Process| p.sender.as_ref().map(|sender| sender.process);
+    for ((_, of, severity, sender), members) in grouped_by(killed, |p| {
+        (scene.name(p.key), signal(p), severity(p), by(p))
+    }) {
         let Some(of) = of else { continue };
         let last = members.iter().filter_map(|p| p.end_ns()).min();
         let mut finding = Finding::new(&RULE, keys(&members))
             .severity(severity)
             .with("signal", Value::Signal(of))
             .with_known("first_ns", last.map(Value::At));
+        finding = match sender {
+            Some(Some(key)) if keys(&members) == [key] => {
+                finding.with("sender", Value::Word("itself"))
+            }
+            Some(Some(key)) => finding.with("sender", Value::Process(key)),
+            Some(None) => finding.with("sender", Value::Word("the kernel")),
+            None => finding,
+        };
         if let Some(at) = last {
             finding = finding.at(at);
         }
-        found.push(finding.say(scene, "{who} {was} killed by {signal}[, {first_ns}]"));
+        found.push(finding.say(
+            scene,
+            "{who} {was} killed by {signal}[ from {sender}][, {first_ns}]",
+        ));
     }
 }
 
@@ -65,6 +77,7 @@ fn severity(process: &Process) -> Severity {
         Some(SIGINT | SIGPIPE | SIGALRM | SIGTERM | SIGHUP | SIGUSR1 | SIGUSR2 | 32..) => {
             Severity::Info
         }
+        Some(SIGKILL) if by_creator(process) == Some(true) => Severity::Info,
         Some(SIGKILL) => Severity::Warning,
         _ => Severity::Error,
     }
@@ -120,6 +133,42 @@ mod tests {
         assert_eq!(
             found[0].text,
             "6 processes a (pids 20, 21, 22, 23 and 2 more) were killed by SIGKILL, 3.0 ms after the start"
+        );
+    }
+
+    #[test]
+    fn who_sent_it_is_said() {
+        let mut story = Story::new();
+        story
+            .root(10, &["sh"])
+            .fork(10, 20)
+            .exec(20, &["a"])
+            .fork(10, 21)
+            .exec(21, &["b"])
+            .after(2);
+        story
+            .signal(20, 21, 9)
+            .killed(21, 9)
+            .signal(10, 20, 9)
+            .killed(20, 9)
+            .exit(10, 0);
+        let found = raised(&story, RULE.id);
+        let said: Vec<_> = found
+            .iter()
+            .map(|f| (f.severity, f.text.as_str()))
+            .collect();
+        assert_eq!(
+            said,
+            [
+                (
+                    Severity::Warning,
+                    "b (pid 21) was killed by SIGKILL from a (pid 20), 2.0 ms after the start"
+                ),
+                (
+                    Severity::Info,
+                    "a (pid 20) was killed by SIGKILL from sh (pid 10), 2.0 ms after the start"
+                ),
+            ]
         );
     }
 

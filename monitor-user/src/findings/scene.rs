@@ -126,6 +126,41 @@ pub(super) fn signal(process: &Process) -> Option<u32> {
         .filter(|signal| *signal != 0)
 }
 
+/// Whether the process's own creator sent the signal that ended it. `None`: it isn't known who did.
+pub(super) fn by_creator(process: &Process) -> Option<bool> {
+    let by = process.sender.as_ref()?.process;
+    Some(by.is_some() && by == process.created.creator)
+}
+
+/// Name of an error of a system call (`include/uapi/asm-generic/errno-base.h` and `errno.h`).
+pub(super) fn errno_name(errno: u32) -> &'static str {
+    match errno {
+        1 => "EPERM",
+        2 => "ENOENT",
+        4 => "EINTR",
+        5 => "EIO",
+        7 => "E2BIG",
+        8 => "ENOEXEC",
+        11 => "EAGAIN",
+        12 => "ENOMEM",
+        13 => "EACCES",
+        14 => "EFAULT",
+        16 => "EBUSY",
+        20 => "ENOTDIR",
+        21 => "EISDIR",
+        22 => "EINVAL",
+        23 => "ENFILE",
+        24 => "EMFILE",
+        26 => "ETXTBSY",
+        28 => "ENOSPC",
+        36 => "ENAMETOOLONG",
+        38 => "ENOSYS",
+        40 => "ELOOP",
+        80 => "ELIBBAD",
+        _ => "an error of unusual kind",
+    }
+}
+
 /// Processes in groups of equal keys; groups and members stay in order.
 pub(super) fn grouped_by<'a, K: PartialEq>(
     processes: impl Iterator<Item = &'a Process>,

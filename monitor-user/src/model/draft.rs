@@ -5,6 +5,7 @@ use crate::{
     model::{
         memory::Track,
         tree::{How, Image},
+        watch::Watched,
     },
     units::ProcessKey,
 };
@@ -40,6 +41,8 @@ pub(super) struct Draft {
     pub(super) oom: Option<(u64, Oom)>,
     /// Look at the end of the recording, with its time.
     pub(super) snapshot: Option<(u64, Snapshot)>,
+    /// Signals, failed calls, waits.
+    pub(super) watched: Watched,
 }
 
 /// An image of a process.
@@ -71,6 +74,7 @@ impl Draft {
             reaped: None,
             oom: None,
             snapshot: None,
+            watched: Watched::default(),
         }
     }
 

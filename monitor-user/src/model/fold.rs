@@ -5,12 +5,15 @@ use std::collections::{BTreeMap, HashMap};
 use crate::{
     event::{Event, Exec, Exit, Fork, Memory, Mm, MmEnd, Parts, Recording, What},
     model::{
-        Summary, Timeline, Tree, build,
+        Summary, Timeline, Tree,
+        activity::Activity,
+        build,
         draft::{Draft, ImageDraft},
         memory::{ImageAt, Spaces},
         order::Sorter,
         polled::Pollers,
         steps::{Growth, Part, Step, Steps, grown_part},
+        watch::Watched,
     },
     units::ProcessKey,
 };
@@ -35,6 +38,7 @@ pub(super) struct State {
     pub(super) timeline: Timeline,
     pub(super) pollers: Pollers,
     pub(super) steps: Steps,
+    pub(super) activity: Activity,
     /// Records lost, as events in the stream tell.
     pub(super) lost: BTreeMap<String, u64>,
     /// Events that this state saw.
@@ -70,6 +74,7 @@ impl State {
         self.events += 1;
         self.last_ns = self.last_ns.max(event.time_ns);
         self.summary.push(event);
+        self.activity.push(event);
         if matches!(
             event.what,
             What::Fork(_) | What::Exec(_) | What::Memory { .. } | What::MmEnd(_) | What::Reaped(_)
@@ -107,6 +112,7 @@ impl State {
 
     fn of_process(&mut self, event: &Event, at: usize) {
         let time_ns = event.time_ns;
+        let tid = event.subject.map_or(0, |subject| subject.tid);
         let draft = &mut self.processes[at];
         draft.seen_ns = draft.seen_ns.max(time_ns);
         match &event.what {
@@ -129,6 +135,7 @@ impl State {
             }
             What::ThreadExit(exit) => {
                 draft.thread_exits += 1;
+                draft.watched.thread_ended(time_ns, tid);
                 draft.thread_cpu_ns = draft.thread_cpu_ns.saturating_add(exit.cpu_ns);
                 let before = exit.threads.saturating_add(1);
                 draft.threads_max_at_ends = draft.threads_max_at_ends.max(before);
@@ -142,6 +149,12 @@ impl State {
             What::Reaped(reaped) => draft.reaped = Some((time_ns, *reaped)),
             What::Oom(oom) => draft.oom = Some((time_ns, oom.clone())),
             What::Snapshot(snapshot) => draft.snapshot = Some((time_ns, *snapshot)),
+            What::Signal(_)
+            | What::ExecFailed(_)
+            | What::ForkFailed(_)
+            | What::Sleep(_)
+            | What::Session(_)
+            | What::Moved(_) => watched(&mut draft.watched, event),
             What::Memory { .. } | What::MmEnd(_) | What::Loss(_) => {}
         }
     }
@@ -226,6 +239,7 @@ impl State {
         let before = draft.current();
         let is_newest = before.is_none_or(|b| draft.images[b].image.start_ns <= Some(time_ns));
         draft.name(time_ns, &exec.comm);
+        draft.watched.executed(exec.old_tid, draft.key.pid);
         draft.images.push(ImageDraft::executed(time_ns, exec));
         let image_at = (at, draft.images.len() - 1);
         if let Some(old) = exec.old_mm {
@@ -244,6 +258,8 @@ impl State {
     }
 
     fn exit(&mut self, event: &Event, at: usize, exit: Exit) {
+        let tid = event.subject.map_or(0, |subject| subject.tid);
+        self.processes[at].watched.thread_ended(event.time_ns, tid);
         self.processes[at].end(event, exit);
         if let Some(current) = self.processes[at].current() {
             self.leave((at, current));
@@ -324,5 +340,22 @@ impl State {
                 }
             }
         }
+    }
+}
+
+/// Takes what is told of a process beside its birth, its programs and its end.
+fn watched(watched: &mut Watched, event: &Event) {
+    let time_ns = event.time_ns;
+    match &event.what {
+        What::Signal(signal) => watched.signal(time_ns, signal),
+        What::ExecFailed(failed) => watched.exec_failed(time_ns, failed),
+        What::ForkFailed(errno) => watched.fork_failed(*errno),
+        What::Sleep(sleep) => {
+            let tid = event.subject.map_or(0, |subject| subject.tid);
+            watched.slept(time_ns, tid, sleep);
+        }
+        What::Session(_) => watched.session_ns = watched.session_ns.or(Some(time_ns)),
+        What::Moved(moved) => watched.moved(time_ns, moved),
+        _ => {}
     }
 }

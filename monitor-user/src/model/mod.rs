@@ -11,6 +11,7 @@
 //! After a loss the model repairs what follows from other events. What doesn't follow is `None`
 //! and a sentence in [`Trust::notes`], never a guess.
 
+mod activity;
 pub mod bounds;
 mod build;
 mod draft;
@@ -30,7 +31,9 @@ mod tests;
 mod timeline;
 mod tree;
 mod trust;
+mod watch;
 
+pub use activity::Stall;
 pub use floors::Floors;
 pub use fold::Model;
 pub use polled::Polled;
@@ -43,3 +46,4 @@ pub use tree::{
     clone_flag_names,
 };
 pub use trust::skipped_events;
+pub use watch::{Blocked, ExecFailure, Wait};

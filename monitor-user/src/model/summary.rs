@@ -137,7 +137,18 @@ impl Summary {
                 self.threads += 1;
                 self.max_threads = self.max_threads.max(thread.threads);
             }
-            (What::Rename(_) | What::ThreadExit(_) | What::Oom(_), Some(key)) => {
+            (
+                What::Rename(_)
+                | What::ThreadExit(_)
+                | What::Oom(_)
+                | What::Signal(_)
+                | What::ExecFailed(_)
+                | What::ForkFailed(_)
+                | What::Sleep(_)
+                | What::Session(_)
+                | What::Moved(_),
+                Some(key),
+            ) => {
                 self.process(key);
             }
             (What::Exit(exit), Some(key)) => self.exit(event.time_ns, key, *exit),

@@ -1,8 +1,10 @@
 //! What the fold gives: processes, images, totals.
 
+use std::collections::BTreeMap;
+
 use crate::{
-    event::{Churn, Memory, Mm, Oom, Usage},
-    model::{Floors, Polled, Step, Summary, Timeline},
+    event::{Churn, Memory, Mm, Moved, Oom, Sender, Usage},
+    model::{Blocked, ExecFailure, Floors, Polled, Stall, Step, Summary, Timeline, Wait},
     units::ProcessKey,
 };
 
@@ -62,6 +64,8 @@ pub struct Tree {
     pub polled: Vec<Polled>,
     /// The largest steps in which mapped memory grew, the largest first.
     pub steps: Vec<Step>,
+    /// Times of more than a second in which nothing of it ran, in order; `None` if waits weren't seen.
+    pub stalls: Option<Vec<Stall>>,
     /// What was lost, and what follows from that.
     pub trust: Trust,
     /// End of what is known, ns since boot: end of the recording, else time of the last event.
@@ -116,6 +120,31 @@ pub struct Process {
     /// the kernel frees a process some time after it was reaped, so shortly after an end the two
     /// look the same.
     pub zombie_at_end: Option<bool>,
+    /// When its first thread first ran, ns since boot; the command's is not known.
+    pub first_run_ns: Option<u64>,
+    /// How long a signal had stopped it, ns: its first thread.
+    pub stopped_ns: Option<u64>,
+    /// Who sent the signal that ended it, if one did.
+    pub sender: Option<Sender>,
+    /// Failed calls of exec in order, the first 256; `None` if such calls weren't watched.
+    pub exec_failures: Option<Vec<ExecFailure>>,
+    /// How many there were in all.
+    pub failed_execs: Option<u64>,
+    /// Failed calls of fork, vfork and clone by `errno`; `None` if such calls weren't watched.
+    pub fork_failures: Option<BTreeMap<u32, u64>>,
+    /// It did nothing but wait in a system call until a signal ended it, or until the recording ended. `None` also
+    /// where that isn't known.
+    pub blocked_at_end: Option<Blocked>,
+    /// Its longest waits of those that are told of, in order of time.
+    pub waits: Vec<Wait>,
+    /// When it made a session of its own, ns since boot.
+    pub session_ns: Option<u64>,
+    /// Its pid in its own pid namespace.
+    pub ns_pid: Option<u32>,
+    /// How deep that namespace is below the first one.
+    pub ns_level: Option<u32>,
+    /// When it was moved to which other control groups, the first 64.
+    pub moves: Vec<(u64, Moved)>,
 }
 
 impl Process {
@@ -280,6 +309,10 @@ pub struct Totals {
     pub survivors: Option<u64>,
     /// Most address spaces at one moment.
     pub max_spaces: u64,
+    /// Failed calls of fork, vfork and clone; `None` if such calls weren't watched.
+    pub failed_forks: Option<u64>,
+    /// Failed calls of exec; `None` if such calls weren't watched.
+    pub failed_execs: Option<u64>,
 }
 
 /// What was lost, and what follows from that.

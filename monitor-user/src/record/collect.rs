@@ -80,6 +80,8 @@ pub struct Options {
     /// Possible CPUs up to which their parts of counters are added up, for tests; `None`: as many as the kernel's
     /// verifier takes.
     pub most_cpus: Option<u32>,
+    /// Calls of exec and fork that fail are told of, at some cost for each system call on the host.
+    pub failed_calls: bool,
     /// Compare what is recorded with `/proc` meanwhile.
     pub verify: bool,
     /// Print messages of the BPF programs.
@@ -215,6 +217,7 @@ fn load(options: &Options, buffer_bytes: u32) -> Result<Loaded, LoadError> {
         without: &options.without,
         passes: options.passes,
         most_cpus: options.most_cpus.unwrap_or(MOST_CPUS),
+        failed_calls: options.failed_calls,
         debug: options.debug,
     })
 }

@@ -12,8 +12,6 @@ pub struct Hook {
     pub name: &'static str,
     /// What a recording says where the kernel doesn't have it; `None`: there can be no recording then.
     pub stand_in: Option<&'static str>,
-    /// Hook that it stands in for: it is used only where the kernel doesn't have that one.
-    pub instead_of: Option<&'static str>,
 }
 
 impl Hook {
@@ -21,13 +19,12 @@ impl Hook {
         Self {
             name,
             stand_in: None,
-            instead_of: None,
         }
     }
 }
 
 /// All hooks, in the order in which they are attached.
-pub const HOOKS: [Hook; 15] = [
+pub const HOOKS: [Hook; 18] = [
     Hook::needed("sched_process_free"),
     Hook::needed("sched_process_exit"),
     // Not before 6.1: there the counters tell the end of an address space (`Config::ends_by_counters`).
@@ -54,10 +51,22 @@ pub const HOOKS: [Hook; 15] = [
         stand_in: Some(NO_COPIES),
         ..Hook::needed("page_fault_kernel")
     },
-    // Costs every system call of the host something, so only there.
+    // Costs every system call of the host something; it is needed where mmap_lock_released is missing.
     Hook {
-        instead_of: Some("mmap_lock_released"),
-        ..Hook::needed("sys_exit")
+        stand_in: Some("which calls of exec and fork failed is not known"),
+        ..Hook::needed(SYS_EXIT)
+    },
+    Hook {
+        stand_in: Some("how long threads waited and when processes first ran is not known"),
+        ..Hook::needed("sched_switch")
+    },
+    Hook {
+        stand_in: Some("who sent a signal is not known"),
+        ..Hook::needed("signal_generate")
+    },
+    Hook {
+        stand_in: Some("moves to other control groups are not known"),
+        ..Hook::needed("cgroup_attach_task")
     },
     Hook {
         stand_in: Some(NO_SCOPE),
@@ -78,14 +87,8 @@ pub const HOOKS: [Hook; 15] = [
     Hook::needed("task_newtask"),
 ];
 
-/// Hooks that this kernel is asked for: without those that stand in for one that it has.
-pub(super) fn wanted(btf: &Btf) -> impl Iterator<Item = Hook> + '_ {
-    let is_wanted = |hook: &Hook| {
-        hook.instead_of
-            .is_none_or(|other| !btf.has_tracepoint(other))
-    };
-    HOOKS.into_iter().filter(is_wanted)
-}
+/// The hook that shows the end of system calls.
+pub(super) const SYS_EXIT: &str = "sys_exit";
 
 const NO_COPIES: &str = "which pages of its creator a forked process has copied since is not known";
 
@@ -152,6 +155,7 @@ pub(super) fn layout(btf: &Btf) -> Result<Layout, String> {
         arg_rss_count: argument("rss_stat", "count"),
         usage: places::usage(btf),
         oom: places::oom(btf),
+        watch: places::watch(btf),
     })
 }
 
@@ -175,7 +179,7 @@ pub fn support(btf: &Btf) -> Support {
         ..Support::default()
     };
     let mut lacking = Vec::new();
-    for hook in wanted(btf) {
+    for hook in HOOKS {
         match (btf.has_tracepoint(hook.name), hook.stand_in) {
             (true, _) => support.hooks += 1,
             (false, Some(says)) => support
@@ -279,7 +283,7 @@ pub(super) struct RssBound {
 mod tests {
     //! Expected offsets were computed from `bpftool btf dump` of the untrimmed BTF.
 
-    use monitor_ebpf::abi::{OomPlaces, UsagePlaces};
+    use monitor_ebpf::abi::{OomPlaces, UsagePlaces, WatchPlaces};
 
     use super::*;
     use crate::host::btf::fixtures::{KERNELS, kernel};
@@ -341,6 +345,23 @@ mod tests {
             cgroup_kn: 248,
             kernfs_name: 16,
         },
+        watch: WatchPlaces {
+            arg_prev_state: ABSENT,
+            task_state: 16,
+            task_stack: 24,
+            task_sighand: 2840,
+            sighand_action: 32,
+            action_size: 32,
+            action_handler: 0,
+            siginfo_code: 8,
+            task_thread_pid: 2336,
+            pid_level: 4,
+            pid_numbers: 96,
+            upid_size: 16,
+            regs_first: 112,
+            regs_second: 104,
+            task_status: 8,
+        },
     };
 
     /// The members stand in the same order, without a gap that differs, in all five kernels.
@@ -396,6 +417,15 @@ mod tests {
             cgroup_root: 656,
             ..V5_10.oom
         },
+        watch: WatchPlaces {
+            arg_prev_state: 3,
+            task_state: 24,
+            task_stack: 32,
+            task_sighand: 3080,
+            task_thread_pid: 2520,
+            task_status: 16,
+            ..V5_10.watch
+        },
         ..V5_10
     };
 
@@ -436,6 +466,11 @@ mod tests {
             cgroup_kn: 256,
             ..V6_1.oom
         },
+        watch: WatchPlaces {
+            task_thread_pid: 2536,
+            pid_numbers: 112,
+            ..V6_1.watch
+        },
         ..V6_1
     };
 
@@ -472,6 +507,12 @@ mod tests {
             cgroup_root: 696,
             ..V6_12.oom
         },
+        watch: WatchPlaces {
+            task_sighand: 1856,
+            task_thread_pid: 1368,
+            pid_numbers: 144,
+            ..V6_12.watch
+        },
         ..V6_12
     };
 
@@ -507,6 +548,12 @@ mod tests {
             cgroup_kn: 296,
             ..V6_18.oom
         },
+        watch: WatchPlaces {
+            task_sighand: 3456,
+            task_thread_pid: 2912,
+            pid_numbers: 128,
+            ..V6_18.watch
+        },
         ..V6_18
     };
 
@@ -529,7 +576,8 @@ mod tests {
     fn of_all_hooks_two_are_missing_and_only_in_5_10() {
         for (version, _) in KERNELS {
             let btf = kernel(version);
-            let missing: Vec<_> = wanted(&btf)
+            let missing: Vec<_> = HOOKS
+                .into_iter()
                 .map(|hook| hook.name)
                 .filter(|name| !btf.has_tracepoint(name))
                 .collect();
@@ -539,8 +587,6 @@ mod tests {
                 &[]
             };
             assert_eq!(missing, expected, "{version}");
-            let reads_calls = wanted(&btf).any(|hook| hook.name == "sys_exit");
-            assert_eq!(reads_calls, version == "5.10", "{version}");
         }
     }
 

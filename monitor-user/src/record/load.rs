@@ -10,14 +10,17 @@ use aya::{
 use aya_log::EbpfLogger;
 use log::Log;
 use monitor_ebpf::abi::{
-    ChargeState, Config, Layout, MOST_CPUS, Rescue, TrackedProcess, TreeSums, absent,
+    ChargeState, Config, Layout, MOST_CPUS, Rescue, ThreadState, TrackedProcess, TreeSums, absent,
 };
+use syscalls::Sysno;
 use thiserror::Error;
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::{
     cpu_parts,
-    hooks::{RssBound, has_per_cpu_counters, layout, preempts_programs, rss_bound, wanted},
+    hooks::{
+        HOOKS, RssBound, SYS_EXIT, has_per_cpu_counters, layout, preempts_programs, rss_bound,
+    },
     object::object,
     verify::{Exactness, Kept},
 };
@@ -35,6 +38,10 @@ const MM_END: &str = "exit_mmap";
 const RSS: &str = "rss_stat";
 /// The hook that shows when what is mapped may have changed.
 const MM_LOCK: &str = "mmap_lock_released";
+/// The hook that shows which thread has a CPU.
+const SWITCH: &str = "sched_switch";
+/// A thread that waits for this long is told of, ns.
+const SLEEP_NS: u64 = 100_000_000;
 /// The hooks that show copies on write.
 const FAULTS: [&str; 2] = ["page_fault_user", "page_fault_kernel"];
 /// Where the kernel describes its own types.
@@ -122,6 +129,8 @@ pub(super) struct LoadOptions<'a> {
     pub(super) passes: Option<Passes>,
     /// Possible CPUs up to which their parts of counters are added up; at most [`MOST_CPUS`].
     pub(super) most_cpus: u32,
+    /// Calls of exec and fork that fail are told of.
+    pub(super) failed_calls: bool,
     /// Level of the programs' own messages: 0 none, 5 all.
     pub(super) debug: bool,
 }
@@ -135,6 +144,8 @@ pub(super) struct Loaded {
     pub(super) stand_ins: BTreeMap<String, String>,
     /// How far an RSS counter may be from the truth.
     pub(super) rss_bound: RssBound,
+    /// Waits from this length on are told of, ns; `None`: none are.
+    sleep_ns: Option<u64>,
     /// How exact values are that are compared with `/proc`.
     pub(super) exactness: Exactness,
     /// How long each step took, ms.
@@ -153,6 +164,7 @@ pub fn try_load() -> Result<Vec<(&'static str, f64)>, LoadError> {
         without: &[],
         passes: None,
         most_cpus: MOST_CPUS,
+        failed_calls: true,
         debug: false,
     })?;
     Ok(loaded.steps)
@@ -179,6 +191,9 @@ impl Watch {
         self.last = now;
     }
 }
+
+/// What is said of the ends of system calls where they aren't wanted.
+const NOT_WANTED: &str = "which calls of exec and fork failed is not known (--no-failed-calls)";
 
 /// A map that this object always has.
 const NO_MAP: &str = "the object has no such map";
@@ -213,10 +228,13 @@ impl Loaded {
         let mut missing = Vec::new();
         let mut stand_ins = BTreeMap::new();
         let is_left_out = |hook: &str| options.without.iter().any(|name| name == hook);
-        for hook in wanted(&btf) {
-            // With a hook, what stands in for it is left out too.
-            if is_left_out(hook.name) || hook.instead_of.is_some_and(is_left_out) {
+        for hook in HOOKS {
+            if is_left_out(hook.name) {
                 missing.push(hook.name.to_owned());
+                continue;
+            }
+            if hook.name == SYS_EXIT && !options.failed_calls && config.vm_by_calls == 0 {
+                stand_ins.insert(SYS_EXIT.to_owned(), NOT_WANTED.to_owned());
                 continue;
             }
             if !btf.has_tracepoint(hook.name) {
@@ -247,6 +265,7 @@ impl Loaded {
             stand_ins,
             rss_bound: exactness.recorded,
             exactness,
+            sleep_ns: (config.sees_switches != 0).then_some(config.sleep_ns),
             steps: watch.steps,
         })
     }
@@ -256,6 +275,7 @@ impl Loaded {
         recording.rss_bound_bytes = self.rss_bound.bytes;
         recording.rss_bound_per_thread = self.rss_bound.is_per_thread;
         recording.verified_instructions = self.verified_instructions();
+        recording.sleep_ns = self.sleep_ns;
         recording.stand_ins.clone_from(&self.stand_ins);
         recording.missing_hooks.clone_from(&self.missing);
     }
@@ -353,6 +373,26 @@ impl Loaded {
             .filter_map(Result::ok)
             .filter_map(|(pid, bytes)| Some((pid, TrackedProcess::read_from_bytes(&bytes).ok()?)))
             .collect()
+    }
+
+    /// Threads of traced processes that wait now, by thread.
+    pub(super) fn waiting(&self) -> Vec<(u32, ThreadState)> {
+        let Some(map) = self.ebpf.map("THREADS") else {
+            return Vec::new();
+        };
+        let Ok(map) = HashMap::<_, u32, [u8; size_of::<ThreadState>()]>::try_from(map) else {
+            return Vec::new();
+        };
+        map.iter()
+            .filter_map(Result::ok)
+            .filter_map(|(tid, bytes)| Some((tid, ThreadState::read_from_bytes(&bytes).ok()?)))
+            .filter(|(_, thread)| thread.since_ns != 0)
+            .collect()
+    }
+
+    /// Waits from this length on are told of, ns; `None`: none are seen.
+    pub(super) fn sleep_ns(&self) -> Option<u64> {
+        self.sleep_ns
     }
 
     /// Sums over all address spaces; `None` where counters can't be read exactly.
@@ -469,7 +509,9 @@ fn config(btf: &Btf, options: &LoadOptions<'_>) -> Config {
         share_bits: options.resolution.share_bits,
         cpus: possible,
         recorder_tid: cpu_parts::own_thread(),
-        vm_by_calls: u32::from(!btf.has_tracepoint(MM_LOCK)),
+        vm_by_calls: u32::from(
+            !btf.has_tracepoint(MM_LOCK) && !is_left_out(MM_LOCK) && !is_left_out(SYS_EXIT),
+        ),
         faults: faults(btf, &is_left_out),
         mapping_calls: [
             call(libc::SYS_mmap),
@@ -481,7 +523,26 @@ fn config(btf: &Btf, options: &LoadOptions<'_>) -> Config {
             call(libc::SYS_remap_file_pages),
             call(libc::SYS_mprotect),
         ],
+        sleep_ns: SLEEP_NS,
+        sees_switches: u32::from(btf.has_tracepoint(SWITCH) && !is_left_out(SWITCH)),
+        sees_calls: u32::from(options.failed_calls && !is_left_out(SYS_EXIT)),
+        calls: calls(),
     }
+}
+
+/// Numbers of the system calls that are told of, in the order of [`Config::calls`].
+fn calls() -> [u32; 8] {
+    let number = |call: Sysno| u32::try_from(call.id()).unwrap_or(u32::MAX);
+    let mut calls = [u32::MAX; 8];
+    calls[Config::EXECVE] = number(Sysno::execve);
+    calls[Config::EXECVEAT] = number(Sysno::execveat);
+    calls[Config::SETSID] = number(Sysno::setsid);
+    let forks = &mut calls[Config::FORKS..];
+    // By name: newer machines have neither fork nor vfork.
+    for (place, name) in forks.iter_mut().zip(["fork", "vfork", "clone", "clone3"]) {
+        *place = name.parse().map_or(u32::MAX, number);
+    }
+    calls
 }
 
 /// What page faults tell: [`Config::faults`].

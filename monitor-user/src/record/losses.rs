@@ -8,7 +8,7 @@ use super::load::Loaded;
 use crate::event::Loss;
 
 /// Names of the kernel side's tables, in the order of its `FULL` counters.
-const TABLES: [&str; 2] = ["processes", "address_spaces"];
+const TABLES: [&str; 3] = ["processes", "address_spaces", "threads"];
 
 /// Reads the loss counters and tells what was added since the last look.
 #[derive(Default)]

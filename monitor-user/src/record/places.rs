@@ -1,8 +1,9 @@
-//! Where the running kernel keeps what a process has used, and what tells of the OOM killer.
+//! Where the running kernel keeps what a process has used, and what tells of the OOM killer, of signals, of calls
+//! and of waits.
 //!
 //! Nothing of it must be there: what isn't found is not known in the recording.
 
-use monitor_ebpf::abi::{OomPlaces, UsagePlaces};
+use monitor_ebpf::abi::{OomPlaces, UsagePlaces, WatchPlaces};
 
 use crate::host::btf::Btf;
 
@@ -64,6 +65,60 @@ fn limits(btf: &Btf) -> Option<OomPlaces> {
         cgroup_kn: member("cgroup", "kn")?,
         kernfs_name: member("kernfs_node", "name")?,
         ..OomPlaces::ABSENT
+    })
+}
+
+/// Signals, failed calls, waits. What belongs together is all there or all absent.
+pub(super) fn watch(btf: &Btf) -> WatchPlaces {
+    let either = |of: &str, paths: [&str; 2]| {
+        let place = paths.into_iter().find_map(|path| btf.member(of, path));
+        place.map_or(u32::MAX, |member| member.offset)
+    };
+    let handlers = handlers(btf).unwrap_or(WatchPlaces::ABSENT);
+    let pids = pids(btf).unwrap_or(WatchPlaces::ABSENT);
+    WatchPlaces {
+        arg_prev_state: btf
+            .argument("sched_switch", "prev_state")
+            .unwrap_or(u32::MAX),
+        // Renamed in 5.14.
+        task_state: either("task_struct", ["__state", "state"]),
+        task_stack: member(btf, "task_struct", "stack"),
+        siginfo_code: member(btf, "kernel_siginfo", "si_code"),
+        // On arm64 a call's result takes the place of its first argument, which is kept elsewhere.
+        regs_first: either("pt_regs", ["di", "orig_x0"]),
+        regs_second: btf
+            .member("pt_regs", "si")
+            .map(|member| member.offset)
+            .or_else(|| btf.member("pt_regs", "regs")?.offset.checked_add(8))
+            .unwrap_or(u32::MAX),
+        task_status: member(btf, "task_struct", "thread_info.status"),
+        task_sighand: handlers.task_sighand,
+        sighand_action: handlers.sighand_action,
+        action_size: handlers.action_size,
+        action_handler: handlers.action_handler,
+        ..pids
+    }
+}
+
+fn handlers(btf: &Btf) -> Option<WatchPlaces> {
+    let actions = btf.member("sighand_struct", "action")?;
+    Some(WatchPlaces {
+        task_sighand: btf.member("task_struct", "sighand")?.offset,
+        sighand_action: actions.offset,
+        action_size: btf.element_size(actions)?,
+        action_handler: btf.member("k_sigaction", "sa.sa_handler")?.offset,
+        ..WatchPlaces::ABSENT
+    })
+}
+
+fn pids(btf: &Btf) -> Option<WatchPlaces> {
+    let numbers = btf.member("pid", "numbers")?;
+    Some(WatchPlaces {
+        task_thread_pid: btf.member("task_struct", "thread_pid")?.offset,
+        pid_level: btf.member("pid", "level")?.offset,
+        pid_numbers: btf.within(numbers, "nr")?.offset,
+        upid_size: btf.element_size(numbers)?,
+        ..WatchPlaces::ABSENT
     })
 }
 

@@ -1,12 +1,13 @@
-//! Who is still there when the recording ends.
+//! Who is still there when the recording ends, and what of them waits.
 
 use std::fs;
 
-use monitor_ebpf::abi::TrackedProcess;
+use monitor_ebpf::abi::{TaskState, ThreadState, TrackedProcess};
 
 use super::load::Loaded;
 use crate::{
-    event::{Event, Snapshot, Subject, What},
+    decode::{call_name, wait_state},
+    event::{Event, Sleep, Snapshot, Subject, What},
     host::facts,
     units::ProcessKey,
 };
@@ -18,6 +19,7 @@ use crate::{
 /// The parent is `/proc`'s; its start is known if it is a traced process too.
 pub(super) fn snapshots(loaded: &Loaded) -> Vec<Event> {
     let tracked = loaded.tracked();
+    let waiting = loaded.waiting();
     let is_shown = |process: &TrackedProcess| process.flags & TrackedProcess::PENDING == 0;
     let shown = tracked.iter().filter(|(_, process)| is_shown(process));
     let mut events: Vec<Event> = shown
@@ -38,8 +40,13 @@ pub(super) fn snapshots(loaded: &Loaded) -> Vec<Event> {
                 pid: *pid,
                 start_ns: process.start_ns,
             };
+            let time_ns = facts::boot_ns();
+            let stop = waiting
+                .iter()
+                .find(|(tid, thread)| tid == pid && thread.state & TaskState::STOPPED != 0);
+            let stop_ns = stop.map_or(0, |(_, thread)| time_ns.saturating_sub(thread.since_ns));
             Some(Event {
-                time_ns: facts::boot_ns(),
+                time_ns,
                 cpu: 0,
                 subject: Some(Subject {
                     process: key,
@@ -48,12 +55,47 @@ pub(super) fn snapshots(loaded: &Loaded) -> Vec<Event> {
                 what: What::Snapshot(Snapshot {
                     parent,
                     zombie: is_dead,
+                    first_run_ns: (process.first_run_ns != 0).then_some(process.first_run_ns),
+                    stopped_ns: loaded.sleep_ns().map(|_| process.stopped_ns + stop_ns),
                 }),
             })
         })
         .collect();
+    events.extend(sleeps(loaded, &tracked, &waiting));
     events.sort_by_key(|event| (event.time_ns, event.subject.map(|subject| subject.process)));
     events
+}
+
+/// The waits that aren't over, of those that have taken long enough to be told of.
+fn sleeps<'a>(
+    loaded: &Loaded,
+    tracked: &'a [(u32, TrackedProcess)],
+    waiting: &'a [(u32, ThreadState)],
+) -> impl Iterator<Item = Event> + 'a {
+    let time_ns = facts::boot_ns();
+    let least_ns = loaded.sleep_ns().unwrap_or(u64::MAX);
+    waiting.iter().filter_map(move |(tid, thread)| {
+        let (_, process) = tracked.iter().find(|(pid, process)| {
+            *pid == thread.pid && process.flags & TrackedProcess::PENDING == 0
+        })?;
+        (time_ns.saturating_sub(thread.since_ns) >= least_ns).then_some(Event {
+            time_ns,
+            cpu: 0,
+            subject: Some(Subject {
+                process: ProcessKey {
+                    pid: thread.pid,
+                    start_ns: process.start_ns,
+                },
+                tid: *tid,
+            }),
+            what: What::Sleep(Sleep {
+                since_ns: thread.since_ns,
+                state: wait_state(thread.state),
+                call: call_name(thread.call),
+                still: true,
+            }),
+        })
+    })
 }
 
 /// Whether any traced process can still do something.

@@ -82,7 +82,7 @@ fn time(summary: &Summary, recording: &Recording) -> String {
     let ended = match recording.exit_status {
         Some(status) => format!(
             "the command {}",
-            words::ended(ExitReport::from_status(status))
+            words::ended(&ExitReport::from_status(status))
         ),
         None => "how the command ended is not known".to_owned(),
     };

@@ -17,6 +17,7 @@ mod tests;
 pub mod text;
 mod value;
 mod verification;
+mod watch;
 mod words;
 
 pub use bytes::ByteText;
@@ -27,5 +28,8 @@ pub use request::{Basis, RequestReport};
 pub use value::{
     ExitReport, Id, ImageReport, OomReport, PolledReport, ProcessReport, RecordingReport, Report,
     ShareReport, StepReport, TopReport, TreeReport, TrustReport,
+};
+pub use watch::{
+    BlockedReport, ExecFailureReport, MoveReport, SenderReport, StallReport, WaitReport,
 };
 pub(crate) use words::shell_word;

@@ -17,7 +17,10 @@ use crate::{
         clone_flag_names, program,
     },
     report::request::{Known, RequestReport, request},
-    report::{ByteText, ChargeReport, FindingReport, findings::findings},
+    report::{
+        BlockedReport, ByteText, ChargeReport, ExecFailureReport, FindingReport, MoveReport,
+        SenderReport, StallReport, WaitReport, findings::findings, watch,
+    },
     units::ProcessKey,
 };
 
@@ -82,6 +85,8 @@ pub struct RecordingReport {
     pub rss_bound_bytes: u64,
     /// Whether that is for each thread of a process.
     pub rss_bound_per_thread: bool,
+    /// A thread that waited for this long is told of; `None`: waits weren't seen.
+    pub sleep_ns: Option<u64>,
     /// Hooks that were off.
     pub missing_hooks: Vec<String>,
     /// Hooks that this kernel doesn't have, and what is told from other events instead.
@@ -103,7 +108,7 @@ pub struct RecordingReport {
 }
 
 /// How a process ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ExitReport {
     /// Exit code; `None` for a death by signal.
     pub code: Option<u32>,
@@ -113,6 +118,8 @@ pub struct ExitReport {
     pub core: bool,
     /// Whether the OOM killer did it; `None` if that isn't known.
     pub oom: Option<bool>,
+    /// Who sent the signal; `None` without one, or if that isn't known.
+    pub sender: Option<SenderReport>,
 }
 
 /// A process.
@@ -184,6 +191,28 @@ pub struct ProcessReport {
     pub zombie_ns: Option<u64>,
     /// Ended and not reaped when the recording ended.
     pub zombie_at_end: Option<bool>,
+    /// When it first had a CPU; the command's is not known.
+    pub first_run_ns: Option<u64>,
+    /// How long signals had stopped it.
+    pub stopped_ns: Option<u64>,
+    /// It did nothing but wait until it was killed, or until the recording ended. `None` also if that isn't known.
+    pub blocked_at_end: Option<BlockedReport>,
+    /// Its longest waits, of those of at least `recording.sleep_ns`, in order.
+    pub waits: Vec<WaitReport>,
+    /// Calls of exec that failed, in order; the first 256. `None` if they weren't watched.
+    pub exec_failures: Option<Vec<ExecFailureReport>>,
+    /// How many there were.
+    pub failed_execs: Option<u64>,
+    /// Calls of fork, vfork and clone that failed, by name of the error. `None` if they weren't watched.
+    pub fork_failures: Option<BTreeMap<String, u64>>,
+    /// Its pid in its own pid namespace; not known of the command.
+    pub pid_ns: Option<u32>,
+    /// How deep that namespace is below the first one.
+    pub pid_ns_level: Option<u32>,
+    /// When it made a session of its own.
+    pub session_ns: Option<u64>,
+    /// Moves to other control groups; the first 64.
+    pub moves: Vec<MoveReport>,
 }
 
 /// A victim of the OOM killer, at the moment at which it was chosen.
@@ -273,6 +302,12 @@ pub struct TreeReport {
     pub max_depth: u64,
     /// Processes that survived the root.
     pub survivors: Option<u64>,
+    /// Calls of fork, vfork and clone that failed; `None` if they weren't watched.
+    pub failed_forks: Option<u64>,
+    /// Calls of exec that failed; `None` if they weren't watched.
+    pub failed_execs: Option<u64>,
+    /// Times of more than a second in which nothing of the tree ran, the longest 100; `None` if waits weren't seen.
+    pub stalls: Option<Vec<StallReport>>,
     /// Processes that the OOM killer ended; `None` if that isn't known of each.
     pub oom_kills: Option<u64>,
     /// Highest sum of RSS over all address spaces, each once.
@@ -390,6 +425,7 @@ impl ExitReport {
             signal: exit.signal(),
             core: exit.core(),
             oom: None,
+            sender: None,
         }
     }
 }
@@ -413,12 +449,7 @@ impl Report {
         Self {
             recording: facts(
                 recording,
-                status.map(|status| {
-                    exit(
-                        status,
-                        root.and_then(|at| tree.processes[at].killed_for_memory),
-                    )
-                }),
+                status.map(|status| exit(status, root.map(|at| &tree.processes[at]), &id)),
             ),
             root: tree.root.map(id),
             processes: tree.processes.iter().map(process).collect(),
@@ -453,6 +484,7 @@ fn facts(recording: &Recording, exit: Option<ExitReport>) -> RecordingReport {
         resolution_share: recording.resolution_share,
         rss_bound_bytes: recording.rss_bound_bytes,
         rss_bound_per_thread: recording.rss_bound_per_thread,
+        sleep_ns: recording.sleep_ns,
         missing_hooks: recording.missing_hooks.clone(),
         stand_ins: recording.stand_ins.clone(),
         lost: recording.lost.clone(),
@@ -476,6 +508,12 @@ fn tree_report(tree: &Tree, recording: &Recording, id: &impl Fn(ProcessKey) -> I
         max_live_processes: tree.summary.max_live(),
         max_depth: tree.totals.max_depth,
         survivors: tree.totals.survivors,
+        failed_forks: tree.totals.failed_forks,
+        failed_execs: tree.totals.failed_execs,
+        stalls: tree
+            .stalls
+            .as_ref()
+            .map(|stalls| stalls.iter().map(watch::stall).collect()),
         oom_kills: tree.totals.oom_kills,
         peak_rss_sum_bytes: sum.map(|sum| sum.rss),
         peak_rss_sum_bound_bytes: sum.map(|sum| sum.bound),
@@ -615,16 +653,29 @@ fn process(p: &Process, recording: &Recording, id: &impl Fn(ProcessKey) -> Id) -
         read_bytes: p.usage.read_bytes,
         written_bytes: p.usage.written_bytes,
         oom: p.oom.as_ref().map(|(ns, oom)| victim(*ns, oom)),
-        exit: p.status.map(|status| exit(status, p.killed_for_memory)),
+        exit: p.status.map(|status| exit(status, Some(p), id)),
         survived_root: p.survived_root,
         zombie_ns: p.zombie_ns,
         zombie_at_end: p.zombie_at_end,
+        first_run_ns: p.first_run_ns,
+        stopped_ns: p.stopped_ns,
+        blocked_at_end: p.blocked_at_end.as_ref().map(watch::blocked),
+        waits: p.waits.iter().map(watch::wait).collect(),
+        exec_failures: watch::exec_failures(p),
+        failed_execs: p.failed_execs,
+        fork_failures: watch::fork_failures(p),
+        pid_ns: p.ns_pid,
+        pid_ns_level: p.ns_level,
+        session_ns: p.session_ns,
+        moves: watch::moves(p),
     }
 }
 
-fn exit(status: u32, oom: Option<bool>) -> ExitReport {
+fn exit(status: u32, process: Option<&Process>, id: &impl Fn(ProcessKey) -> Id) -> ExitReport {
+    let sender = process.and_then(|process| process.sender.as_ref());
     ExitReport {
-        oom,
+        oom: process.and_then(|process| process.killed_for_memory),
+        sender: sender.map(|sender| watch::sender(sender, id)),
         ..ExitReport::from_status(status)
     }
 }

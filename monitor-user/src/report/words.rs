@@ -8,19 +8,21 @@ use crate::{
 pub(super) use crate::units::{grouped, signal_name};
 
 /// An end as a part of a sentence: "ended with exit code 3".
-pub(super) fn ended(exit: ExitReport) -> String {
+pub(super) fn ended(exit: &ExitReport) -> String {
     let with_core = if exit.core { ", core written" } else { "" };
     if exit.oom == Some(true) {
         return format!("was killed by the OOM killer{with_core}");
     }
+    let from = exit.sender.as_ref();
+    let from = from.map_or_else(String::new, |sender| format!(" from {}", sender.words()));
     match (exit.signal, exit.code) {
         (Some(signal), _) if signal_name(signal).starts_with("SIG") => {
             format!(
-                "was killed by signal {signal} ({}){with_core}",
+                "was killed by signal {signal} ({}){from}{with_core}",
                 signal_name(signal)
             )
         }
-        (Some(signal), _) => format!("was killed by signal {signal}{with_core}"),
+        (Some(signal), _) => format!("was killed by signal {signal}{from}{with_core}"),
         (None, Some(code)) => format!("ended with exit code {code}"),
         (None, None) => "ended".to_owned(),
     }
@@ -72,7 +74,7 @@ mod tests {
 
     #[test]
     fn ends_in_words() {
-        let words = |status| ended(ExitReport::from_status(status));
+        let words = |status| ended(&ExitReport::from_status(status));
         assert_eq!(words(0), "ended with exit code 0");
         assert_eq!(words(3 << 8), "ended with exit code 3");
         assert_eq!(words(9), "was killed by signal 9 (SIGKILL)");

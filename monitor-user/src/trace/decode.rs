@@ -183,6 +183,8 @@ impl<'a> Row<'a> {
                 status: self.u32(Col::Status)?,
                 parent: self.process(Col::ParentPid, Col::ParentStartNs),
                 cpu_ns: self.u64(Col::CpuNs)?,
+                first_run_ns: self.u64(Col::FirstRunNs),
+                stopped_ns: self.u64(Col::StoppedNs),
             }),
             Kind::Reaped => What::Reaped(event::Reaped {
                 cpu_ns: self.u64(Col::CpuNs),
@@ -200,6 +202,8 @@ impl<'a> Row<'a> {
             Kind::Snapshot => What::Snapshot(event::Snapshot {
                 parent: self.process(Col::ParentPid, Col::ParentStartNs),
                 zombie: self.flag(Col::Zombie)?,
+                first_run_ns: self.u64(Col::FirstRunNs),
+                stopped_ns: self.u64(Col::StoppedNs),
             }),
             Kind::Loss => What::Loss(self.loss()?),
             Kind::Oom => What::Oom(event::Oom {
@@ -210,6 +214,23 @@ impl<'a> Row<'a> {
                     .and_then(event::OomScope::from_name),
                 cgroup: self.word(Col::OomCgroup).map(str::to_owned),
                 limit: self.u64(Col::OomLimit),
+            }),
+            Kind::Signal => What::Signal(self.signal()?),
+            Kind::ExecFailed => What::ExecFailed(event::ExecFailed {
+                errno: self.u32(Col::Errno)?,
+                filename: self.text(Col::Filename, Col::FilenameRaw)?,
+            }),
+            Kind::ForkFailed => What::ForkFailed(self.u32(Col::Errno)?),
+            Kind::Sleep => What::Sleep(event::Sleep {
+                since_ns: self.u64(Col::SinceNs)?,
+                state: event::WaitState::from_name(self.word(Col::Waited)?)?,
+                call: self.word(Col::Syscall).map(str::to_owned),
+                still: self.flag(Col::Still)?,
+            }),
+            Kind::Session => What::Session(self.u32(Col::Session)?),
+            Kind::Moved => What::Moved(event::Moved {
+                hierarchy: self.u32(Col::Hierarchy),
+                path: self.text(Col::Cgroup, Col::CgroupRaw)?,
             }),
         })
     }
@@ -224,6 +245,22 @@ impl<'a> Row<'a> {
             creator_mm: self.u64(Col::OldMm),
             memory: self.memory()?,
             comm: self.text(Col::Comm, Col::CommRaw)?,
+            ns_pid: self.u32(Col::NsPid),
+            ns_level: self.u32(Col::NsLevel),
+        })
+    }
+
+    fn signal(self) -> Option<event::Signal> {
+        Some(event::Signal {
+            signal: self.u32(Col::Signal)?,
+            code: self.i32(Col::SignalCode),
+            for_process: self.flag(Col::ForProcess)?,
+            sender: event::Sender {
+                kind: event::SenderKind::from_name(self.word(Col::Sender)?)?,
+                process: self.process(Col::SenderPid, Col::SenderStartNs),
+                tid: self.u32(Col::SenderTid),
+                comm: self.text(Col::SenderComm, Col::SenderCommRaw)?,
+            },
         })
     }
 
@@ -371,6 +408,14 @@ impl<'a> Row<'a> {
             Values::Int32(array) => u32::try_from(array.value(self.row)).ok(),
             Values::UInt64(array) => u32::try_from(array.value(self.row)).ok(),
             Values::Int64(array) => u32::try_from(array.value(self.row)).ok(),
+            _ => None,
+        }
+    }
+
+    fn i32(self, col: Col) -> Option<i32> {
+        match self.at(col)? {
+            Values::Int32(array) => Some(array.value(self.row)),
+            Values::Int64(array) => i32::try_from(array.value(self.row)).ok(),
             _ => None,
         }
     }

@@ -31,6 +31,12 @@ pub(super) fn kind_of(what: &What) -> Kind {
         What::Snapshot(_) => Kind::Snapshot,
         What::Loss(_) => Kind::Loss,
         What::Oom(_) => Kind::Oom,
+        What::Signal(_) => Kind::Signal,
+        What::ExecFailed(_) => Kind::ExecFailed,
+        What::ForkFailed(_) => Kind::ForkFailed,
+        What::Sleep(_) => Kind::Sleep,
+        What::Session(_) => Kind::Session,
+        What::Moved(_) => Kind::Moved,
     }
 }
 
@@ -93,6 +99,8 @@ impl Rows {
                 self.u32(Col::Status, exit.status);
                 self.process(Col::ParentPid, Col::ParentStartNs, exit.parent);
                 self.u64(Col::CpuNs, exit.cpu_ns);
+                self.some_u64(Col::FirstRunNs, exit.first_run_ns);
+                self.some_u64(Col::StoppedNs, exit.stopped_ns);
             }
             What::Reaped(reaped) => self.reaped(*reaped),
             What::Memory {
@@ -114,9 +122,28 @@ impl Rows {
             What::Snapshot(snapshot) => {
                 self.process(Col::ParentPid, Col::ParentStartNs, snapshot.parent);
                 self.flag(Col::Zombie, snapshot.zombie);
+                self.some_u64(Col::FirstRunNs, snapshot.first_run_ns);
+                self.some_u64(Col::StoppedNs, snapshot.stopped_ns);
             }
             What::Loss(loss) => self.loss(loss),
             What::Oom(oom) => self.oom(oom),
+            What::Signal(signal) => self.signal(signal),
+            What::ExecFailed(failed) => {
+                self.u32(Col::Errno, failed.errno);
+                self.text(Col::Filename, Col::FilenameRaw, &failed.filename);
+            }
+            What::ForkFailed(errno) => self.u32(Col::Errno, *errno),
+            What::Sleep(sleep) => {
+                self.u64(Col::SinceNs, sleep.since_ns);
+                self.some_word(Col::Waited, Some(sleep.state.name()));
+                self.some_word(Col::Syscall, sleep.call.as_deref());
+                self.flag(Col::Still, sleep.still);
+            }
+            What::Session(session) => self.u32(Col::Session, *session),
+            What::Moved(moved) => {
+                self.some_u32(Col::Hierarchy, moved.hierarchy);
+                self.text(Col::Cgroup, Col::CgroupRaw, &moved.path);
+            }
         }
         self.count += 1;
     }
@@ -147,6 +174,19 @@ impl Rows {
         self.some_u64(Col::OldMm, fork.creator_mm);
         self.memory(&fork.memory);
         self.text(Col::Comm, Col::CommRaw, &fork.comm);
+        self.some_u32(Col::NsPid, fork.ns_pid);
+        self.some_u32(Col::NsLevel, fork.ns_level);
+    }
+
+    fn signal(&mut self, signal: &event::Signal) {
+        let sender = &signal.sender;
+        self.u32(Col::Signal, signal.signal);
+        self.some_u32(Col::SignalCode, signal.code.map(i32::cast_unsigned));
+        self.flag(Col::ForProcess, signal.for_process);
+        self.some_word(Col::Sender, Some(sender.kind.name()));
+        self.process(Col::SenderPid, Col::SenderStartNs, sender.process);
+        self.some_u32(Col::SenderTid, sender.tid);
+        self.text(Col::SenderComm, Col::SenderCommRaw, &sender.comm);
     }
 
     fn thread(&mut self, thread: &event::Thread) {

@@ -12,7 +12,7 @@ use std::sync::{Arc, LazyLock};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 /// Version of the trace format that this program writes.
-pub const VERSION: Version = Version { major: 1, minor: 2 };
+pub const VERSION: Version = Version { major: 1, minor: 3 };
 
 /// Version of the trace format.
 ///
@@ -171,6 +171,12 @@ kinds! {
     Snapshot "snapshot" "The recorder looked at a process itself, at the end of the recording.";
     Loss "loss" "The kernel side lost records since the last row of this kind.";
     Oom "oom" "The OOM killer chose the subject, a process, and sent it SIGKILL; its memory is as of that moment.";
+    Signal "signal" "A signal was sent to the subject, a thread.";
+    ExecFailed "exec_failed" "A call of exec by the subject failed.";
+    ForkFailed "fork_failed" "A call of fork, vfork or clone by the subject failed.";
+    Sleep "sleep" "The subject, a thread, ran again after it had waited for long; or still waits, at the end of the recording.";
+    Session "session" "The subject made a session of its own.";
+    Moved "moved" "The subject, a process, was moved to another control group.";
 }
 
 macro_rules! columns {
@@ -187,11 +193,13 @@ macro_rules! columns {
 }
 
 use Kind::{
-    Exec, Exit, Fork, Loss, Memory, MmEnd, Oom, Reaped, Rename, Snapshot, Thread, ThreadExit,
+    Exec, ExecFailed, Exit, Fork, ForkFailed, Loss, Memory, MmEnd, Moved, Oom, Reaped, Rename,
+    Session, Signal, Sleep, Snapshot, Thread, ThreadExit,
 };
 
-const EVERY: [Kind; 12] = [
+const EVERY: [Kind; 18] = [
     Fork, Thread, Exec, Rename, ThreadExit, Exit, Reaped, Memory, MmEnd, Snapshot, Loss, Oom,
+    Signal, ExecFailed, ForkFailed, Sleep, Session, Moved,
 ];
 
 columns! {
@@ -234,8 +242,10 @@ columns! {
     ParentStartNs "parent_start_ns" Int64 "ns" [Exit, Snapshot], "When that parent was created, since boot.";
     Comm "comm" Text "" [Fork, Thread, Exec, Rename], "Name of the thread after this.";
     CommRaw "comm_raw" Bytes "" [Fork, Thread, Exec, Rename], "The exact bytes of `comm`; null where `comm` is exact.";
-    Filename "filename" Text "" [Exec], "Path that was given to exec.";
-    FilenameRaw "filename_raw" Bytes "" [Exec], "The exact bytes of `filename`; null where `filename` is exact.";
+    NsPid "ns_pid" UInt32 "" [Fork], "Pid of the subject in its own pid namespace.";
+    NsLevel "ns_level" UInt32 "" [Fork], "How deep that namespace is below the first one.";
+    Filename "filename" Text "" [Exec, ExecFailed], "Path that was given to exec; of a failed one empty if it couldn't be read.";
+    FilenameRaw "filename_raw" Bytes "" [Exec, ExecFailed], "The exact bytes of `filename`; null where `filename` is exact.";
     Argv "argv" TextList "" [Exec], "Arguments; the last may be cut, see `argv_truncated`.";
     ArgvRaw "argv_raw" BytesList "" [Exec], "The exact bytes of all of `argv`; null where `argv` is exact.";
     ArgvBytes "argv_bytes" Int64 "bytes" [Exec], "Length of all arguments with their NULs, also of those that were cut off.";
@@ -243,6 +253,8 @@ columns! {
     OldTid "old_tid" UInt32 "" [Exec], "Thread that called exec; from here on its id is the process's.";
     Status "status" UInt32 "" [Exit], "Status as wait gives it: exit code in bits 8 to 15, signal in 0 to 6, core dump in 7.";
     CpuNs "cpu_ns" Int64 "ns" [ThreadExit, Exit, Reaped, Memory], "CPU time of the thread so far (`thread_exit`, exit, memory; up to a tick less than the truth) or of the whole process (reaped).";
+    FirstRunNs "first_run_ns" Int64 "ns" [Exit, Snapshot], "When the process first ran, since boot.";
+    StoppedNs "stopped_ns" Int64 "ns" [Exit, Snapshot], "How long signals had stopped the process.";
     Zombie "zombie" Bool "" [Snapshot], "Whether the process had ended but was not reaped.";
     UserNs "user_ns" Int64 "ns" [Reaped], "Time in user mode of all threads: the share of `cpu_ns` that the kernel's ticks found there.";
     SystemNs "system_ns" Int64 "ns" [Reaped], "Time in the kernel of all threads; with `user_ns` it is `cpu_ns`.";
@@ -257,6 +269,24 @@ columns! {
     OomScope "oom_scope" Text "" [Oom], "What ran out: `cgroup`, a control group at its limit, or `host`.";
     OomCgroup "oom_cgroup" Text "" [Oom], "Name of that control group: the last part of its folder's path.";
     OomLimit "oom_limit" Int64 "bytes" [Oom], "Limit of that control group.";
+    Signal "signal" UInt32 "" [Signal], "The signal.";
+    SignalCode "signal_code" Int32 "" [Signal], "Its `si_code`, where it was sent with one.";
+    ForProcess "for_process" Bool "" [Signal], "Whether it was for the whole process, else for one thread.";
+    Sender "sender" Text "" [Signal], "Who sent it: `user`, a process, or `kernel`.";
+    SenderPid "sender_pid" UInt32 "" [Signal], "Process that sent it; null for the kernel.";
+    SenderStartNs "sender_start_ns" Int64 "ns" [Signal], "When that process was created, since boot.";
+    SenderTid "sender_tid" UInt32 "" [Signal], "Thread that sent it.";
+    SenderComm "sender_comm" Text "" [Signal], "Name of that thread.";
+    SenderCommRaw "sender_comm_raw" Bytes "" [Signal], "The exact bytes of `sender_comm`; null where it is exact.";
+    Errno "errno" UInt32 "" [ExecFailed, ForkFailed], "Number of the error that the call failed with.";
+    SinceNs "since_ns" Int64 "ns" [Sleep], "When the thread left the CPU to wait, since boot.";
+    Waited "waited" Text "" [Sleep], "How it waited: `sleeping`, `uninterruptible`, `stopped` (by a signal) or `traced` (by a debugger).";
+    Syscall "syscall" Text "" [Sleep], "System call that it waited in; null for none, or where that isn't known.";
+    Still "still" Bool "" [Sleep], "Whether it still waits.";
+    Session "session" UInt32 "" [Session], "Number of the session: the pid of the process that made it.";
+    Hierarchy "hierarchy" UInt32 "" [Moved], "Number of the control group's hierarchy, 0 for version 2.";
+    Cgroup "cgroup" Text "" [Moved], "Path of the control group in its hierarchy.";
+    CgroupRaw "cgroup_raw" Bytes "" [Moved], "The exact bytes of `cgroup`; null where it is exact.";
     LostKinds "lost_kinds" TextList "" [Loss], "Kinds of the records that were lost.";
     LostCounts "lost_counts" Int64List "" [Loss], "How many were lost of each of `lost_kinds`, in the same order.";
 }

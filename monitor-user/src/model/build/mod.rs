@@ -2,6 +2,7 @@
 
 mod images;
 mod life;
+mod watch;
 
 use std::collections::{HashMap, HashSet};
 
@@ -65,6 +66,7 @@ pub(super) fn tree(mut state: State, recording: &Recording) -> Tree {
         summary: state.summary,
         timeline: state.timeline,
         steps: state.steps.into_list(),
+        stalls: recording.sleep_ns.map(|_| state.activity.stalls(end_ns)),
         trust,
         end_ns,
     }
@@ -133,6 +135,8 @@ fn process(draft: &Draft, state: &State, context: &Context<'_>, gaps: &mut Gaps)
         gaps.threads += 1;
     }
     let look = draft.snapshot.map(|(_, look)| look);
+    let watched = &draft.watched;
+    let has_calls = watch::has_calls(context);
     Process {
         key: draft.key,
         comm: draft.comm.as_ref().map(|(_, comm)| comm.clone()),
@@ -153,6 +157,22 @@ fn process(draft: &Draft, state: &State, context: &Context<'_>, gaps: &mut Gaps)
         survived_root: None,
         zombie_ns: life::zombie_ns(draft),
         zombie_at_end: life::zombie_at_end(draft, ending),
+        first_run_ns: exit
+            .and_then(|e| e.first_run_ns)
+            .or(look.and_then(|l| l.first_run_ns)),
+        stopped_ns: exit
+            .and_then(|e| e.stopped_ns)
+            .or(look.and_then(|l| l.stopped_ns)),
+        sender: watch::sender(draft),
+        exec_failures: has_calls.then(|| watched.exec_failures.clone()),
+        failed_execs: has_calls.then_some(watched.failed_execs),
+        fork_failures: has_calls.then(|| watched.fork_failures.clone()),
+        blocked_at_end: watch::blocked_at_end(draft, ending, context),
+        waits: watch::waits(draft),
+        session_ns: watched.session_ns,
+        ns_pid: draft.fork.as_ref().and_then(|(_, fork)| fork.ns_pid),
+        ns_level: draft.fork.as_ref().and_then(|(_, fork)| fork.ns_level),
+        moves: watched.moves.clone(),
         created,
         ending,
     }
@@ -220,6 +240,11 @@ fn totals(processes: &[Process], state: &State, root: Option<ProcessKey>) -> Tot
         max_depth: max_depth(processes, root),
         survivors: survived.map(|s| s.iter().filter(|yes| **yes).count() as u64),
         max_spaces: state.summary.max_spaces(),
+        failed_forks: processes
+            .iter()
+            .map(|p| p.fork_failures.as_ref().map(|f| f.values().sum::<u64>()))
+            .sum(),
+        failed_execs: processes.iter().map(|p| p.failed_execs).sum(),
     }
 }
 

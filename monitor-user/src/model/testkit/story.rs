@@ -34,13 +34,16 @@ pub struct Story {
 }
 
 #[derive(Clone, Debug)]
-struct Actor {
-    key: ProcessKey,
-    comm: Vec<u8>,
+pub(super) struct Actor {
+    pub(super) key: ProcessKey,
+    pub(super) comm: Vec<u8>,
     mm: Mm,
     owns_mm: bool,
     threads: u32,
     parent: Option<ProcessKey>,
+    /// Nobody saw the recorded command's first run.
+    first_run_ns: Option<u64>,
+    stopped_ns: u64,
 }
 
 impl Default for Story {
@@ -61,7 +64,7 @@ impl Story {
             next_mm: 1,
             recording: Recording {
                 rtrace_version: "0.1.0".into(),
-                abi_version: 2,
+                abi_version: 4,
                 host: "testhost".into(),
                 kernel: "6.18.0".into(),
                 machine: "x86_64".into(),
@@ -72,6 +75,7 @@ impl Story {
                 resolution_bytes: 64 << 10,
                 rss_bound_bytes: 256 << 10,
                 buffer_bytes: 8 << 20,
+                sleep_ns: Some(100 * MS),
                 ..Recording::default()
             },
         }
@@ -260,6 +264,8 @@ impl Story {
             status,
             parent: self.actor(pid).parent,
             cpu_ns: 2 * MS,
+            first_run_ns: self.actor(pid).first_run_ns,
+            stopped_ns: Some(self.actor(pid).stopped_ns),
         };
         self.tell(pid, tid, What::Exit(exit))
     }
@@ -301,7 +307,13 @@ impl Story {
     /// The recorder finds the process at the end of the recording.
     pub fn still_there(&mut self, pid: u32, zombie: bool) -> &mut Self {
         let parent = self.actor(pid).parent;
-        self.tell(pid, pid, What::Snapshot(Snapshot { parent, zombie }))
+        let look = Snapshot {
+            parent,
+            zombie,
+            first_run_ns: self.actor(pid).first_run_ns,
+            stopped_ns: Some(self.actor(pid).stopped_ns),
+        };
+        self.tell(pid, pid, What::Snapshot(look))
     }
 
     /// The last event of this kind is lost, and the kernel counted it.
@@ -398,6 +410,8 @@ impl Story {
             creator_mm: Some(creator.mm),
             memory,
             comm: creator.comm,
+            ns_pid: Some(child),
+            ns_level: Some(0),
         };
         self.tell(key.pid, key.pid, What::Fork(fork))
     }
@@ -419,6 +433,8 @@ impl Story {
             // What the root was before its exec isn't recorded.
             owns_mm: !shared && creator.is_some(),
             threads: 1,
+            first_run_ns: creator.is_some().then_some(self.now),
+            stopped_ns: 0,
             parent: creator.map(|c| c.key),
         };
         self.processes.insert(pid, actor);
@@ -426,7 +442,7 @@ impl Story {
     }
 
     /// Somebody nobody has told of yet exists from now on: a story of losses needs such.
-    fn actor(&self, pid: u32) -> Actor {
+    pub(super) fn actor(&self, pid: u32) -> Actor {
         let unknown = || Actor {
             key: ProcessKey {
                 pid,
@@ -437,8 +453,20 @@ impl Story {
             owns_mm: false,
             threads: 1,
             parent: None,
+            first_run_ns: None,
+            stopped_ns: 0,
         };
         self.processes.get(&pid).cloned().unwrap_or_else(unknown)
+    }
+
+    pub(super) fn now_ns(&self) -> u64 {
+        self.now
+    }
+
+    pub(super) fn add_stop(&mut self, pid: u32, ns: u64) {
+        if let Some(actor) = self.processes.get_mut(&pid) {
+            actor.stopped_ns += ns;
+        }
     }
 
     fn change_threads(&mut self, pid: u32, by: i32) -> u32 {
@@ -493,7 +521,7 @@ impl Story {
         )
     }
 
-    fn tell(&mut self, pid: u32, tid: u32, what: What) -> &mut Self {
+    pub(super) fn tell(&mut self, pid: u32, tid: u32, what: What) -> &mut Self {
         let process = self.actor(pid).key;
         self.push(Some(Subject { process, tid }), what)
     }
@@ -524,5 +552,11 @@ pub(super) fn kind_of(what: &What) -> &'static str {
         What::Snapshot(_) => "snapshot",
         What::Loss(_) => "loss",
         What::Oom(_) => "oom",
+        What::Signal(_) => "signal",
+        What::ExecFailed(_) => "exec_failed",
+        What::ForkFailed(_) => "fork_failed",
+        What::Sleep(_) => "sleep",
+        What::Session(_) => "session",
+        What::Moved(_) => "moved",
     }
 }

@@ -17,8 +17,9 @@ use std::{collections::BTreeMap, str::FromStr};
 use super::story::kind_of;
 use crate::{
     event::{
-        Churn, Event, Exec, Exit, Fork, Loss, Memory, MmEnd, Oom, OomScope, Reaped, Recording,
-        Snapshot, Subject, Thread, ThreadExit, Usage, What,
+        Churn, Event, Exec, ExecFailed, Exit, Fork, Loss, Memory, MmEnd, Moved, Oom, OomScope,
+        Reaped, Recording, Sender, SenderKind, Signal, Sleep, Snapshot, Subject, Thread,
+        ThreadExit, Usage, WaitState, What,
     },
     units::ProcessKey,
 };
@@ -137,6 +138,8 @@ fn write_fields(out: &mut Writer, what: &What) {
             out.known("creator_mm", f.creator_mm);
             out.memory("", &f.memory);
             out.bytes("comm", &f.comm);
+            out.known("ns_pid", f.ns_pid.map(u64::from));
+            out.known("ns_level", f.ns_level.map(u64::from));
         }
         What::Thread(t) => {
             out.number("creator_tid", t.creator_tid.into());
@@ -166,6 +169,8 @@ fn write_fields(out: &mut Writer, what: &What) {
             out.number("status", e.status.into());
             out.key("parent", e.parent);
             out.number("cpu_ns", e.cpu_ns);
+            out.known("first_run_ns", e.first_run_ns);
+            out.known("stopped_ns", e.stopped_ns);
         }
         What::Reaped(r) => {
             out.known("cpu_ns", r.cpu_ns);
@@ -190,6 +195,8 @@ fn write_fields(out: &mut Writer, what: &What) {
         What::Snapshot(s) => {
             out.key("parent", s.parent);
             out.number("zombie", s.zombie.into());
+            out.known("first_run_ns", s.first_run_ns);
+            out.known("stopped_ns", s.stopped_ns);
         }
         What::Loss(loss) => {
             for (kind, n) in &loss.lost {
@@ -197,6 +204,47 @@ fn write_fields(out: &mut Writer, what: &What) {
             }
         }
         What::Oom(oom) => write_oom(out, oom),
+        What::Signal(_)
+        | What::ExecFailed(_)
+        | What::ForkFailed(_)
+        | What::Sleep(_)
+        | What::Session(_)
+        | What::Moved(_) => write_watched(out, what),
+    }
+}
+
+fn write_watched(out: &mut Writer, what: &What) {
+    match what {
+        What::Signal(signal) => {
+            out.known("signal", Some(signal.signal.into()));
+            if let Some(code) = signal.code {
+                out.field("code", &code.to_string());
+            }
+            out.number("for_process", signal.for_process.into());
+            out.field("sender", signal.sender.kind.name());
+            out.key("by", signal.sender.process);
+            out.known("by_tid", signal.sender.tid.map(u64::from));
+            out.bytes("comm", &signal.sender.comm);
+        }
+        What::ExecFailed(failed) => {
+            out.known("errno", Some(failed.errno.into()));
+            out.bytes("filename", &failed.filename);
+        }
+        What::ForkFailed(errno) => out.known("errno", Some((*errno).into())),
+        What::Sleep(sleep) => {
+            out.known("since", Some(sleep.since_ns));
+            out.field("state", sleep.state.name());
+            if let Some(call) = &sleep.call {
+                out.bytes("call", call.as_bytes());
+            }
+            out.number("still", sleep.still.into());
+        }
+        What::Session(session) => out.known("session", Some((*session).into())),
+        What::Moved(moved) => {
+            out.known("hierarchy", moved.hierarchy.map(u64::from));
+            out.bytes("path", &moved.path);
+        }
+        _ => {}
     }
 }
 
@@ -296,6 +344,17 @@ impl Fields {
         self.take(name).map_or(Ok(Vec::new()), |v| unquote(&v))
     }
 
+    fn text(&mut self, name: &str) -> Result<Option<String>, String> {
+        let text = |value: String| Ok(String::from_utf8_lossy(&unquote(&value)?).into_owned());
+        self.take(name).map(text).transpose()
+    }
+
+    /// One of few words.
+    fn word<T>(&mut self, name: &str, of: fn(&str) -> Option<T>) -> Result<Option<T>, String> {
+        let word = |value: String| of(&value).ok_or(format!("unknown {name} {value}"));
+        self.take(name).map(word).transpose()
+    }
+
     fn memory(&mut self, prefix: &str) -> Result<Memory, String> {
         let mut value = |name: &str| self.number(&format!("{prefix}{name}"));
         Ok(Memory {
@@ -319,6 +378,8 @@ fn what(kind: &str, f: &mut Fields) -> Result<What, String> {
             creator_mm: f.known("creator_mm")?,
             memory: f.memory("")?,
             comm: f.bytes("comm")?,
+            ns_pid: f.known("ns_pid")?,
+            ns_level: f.known("ns_level")?,
         }),
         "thread" => What::Thread(Thread {
             creator_tid: f.number("creator_tid")?,
@@ -336,6 +397,8 @@ fn what(kind: &str, f: &mut Fields) -> Result<What, String> {
             status: f.number("status")?,
             parent: f.key("parent")?,
             cpu_ns: f.number("cpu_ns")?,
+            first_run_ns: f.known("first_run_ns")?,
+            stopped_ns: f.known("stopped_ns")?,
         }),
         "reaped" => What::Reaped(Reaped {
             cpu_ns: f.known("cpu_ns")?,
@@ -372,6 +435,8 @@ fn what(kind: &str, f: &mut Fields) -> Result<What, String> {
         "snapshot" => What::Snapshot(Snapshot {
             parent: f.key("parent")?,
             zombie: f.flag("zombie")?,
+            first_run_ns: f.known("first_run_ns")?,
+            stopped_ns: f.known("stopped_ns")?,
         }),
         "loss" => {
             let mut lost = BTreeMap::new();
@@ -381,7 +446,42 @@ fn what(kind: &str, f: &mut Fields) -> Result<What, String> {
             What::Loss(Loss { lost })
         }
         "oom" => What::Oom(read_oom(f)?),
+        "signal" => What::Signal(read_signal(f)?),
+        "exec_failed" => What::ExecFailed(ExecFailed {
+            errno: f.number("errno")?,
+            filename: f.bytes("filename")?,
+        }),
+        "fork_failed" => What::ForkFailed(f.number("errno")?),
+        "sleep" => What::Sleep(Sleep {
+            since_ns: f.number("since")?,
+            state: f
+                .word("state", WaitState::from_name)?
+                .ok_or("a wait without a state")?,
+            call: f.text("call")?,
+            still: f.flag("still")?,
+        }),
+        "session" => What::Session(f.number("session")?),
+        "moved" => What::Moved(Moved {
+            hierarchy: f.known("hierarchy")?,
+            path: f.bytes("path")?,
+        }),
         other => return Err(format!("unknown kind {other}")),
+    })
+}
+
+fn read_signal(f: &mut Fields) -> Result<Signal, String> {
+    Ok(Signal {
+        signal: f.number("signal")?,
+        code: f.known("code")?,
+        for_process: f.flag("for_process")?,
+        sender: Sender {
+            kind: f
+                .word("sender", SenderKind::from_name)?
+                .ok_or("a signal without a sender")?,
+            process: f.key("by")?,
+            tid: f.known("by_tid")?,
+            comm: f.bytes("comm")?,
+        },
     })
 }
 
@@ -390,14 +490,8 @@ fn read_oom(f: &mut Fields) -> Result<Oom, String> {
         mm: f.known("mm")?,
         // A victim has mappings.
         memory: Some(f.memory("")?).filter(|memory| memory.vms > 0),
-        scope: f
-            .take("scope")
-            .map(|name| OomScope::from_name(&name).ok_or(format!("unknown scope {name}")))
-            .transpose()?,
-        cgroup: f
-            .take("cgroup")
-            .map(|name| Ok::<_, String>(String::from_utf8_lossy(&unquote(&name)?).into_owned()))
-            .transpose()?,
+        scope: f.word("scope", OomScope::from_name)?,
+        cgroup: f.text("cgroup")?,
         limit: f.known("limit")?,
     })
 }
@@ -517,7 +611,11 @@ mod tests {
             limit: Some(5),
             memory: None,
         };
-        story.oom(12, oom).killed(12, 9);
+        story.oom(12, oom).signal(10, 12, 9).killed(12, 9);
+        story.kernel_signal(10, 11).exec_failed(10, 2, "/no\tne");
+        story.fork_failed(10, 11).slept(10, 10, 300, "futex");
+        story.stopped(10, 5).waits_on(10, 10, 400, "read");
+        story.setsid(10).moved(10, "/a b");
         story.still_there(10, true).loss_row("memory", 5);
         let lines: Vec<String> = story.events().iter().map(line).collect();
         let (events, _) = parse(&lines.join("\n")).unwrap();

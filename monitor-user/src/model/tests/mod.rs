@@ -6,6 +6,7 @@ mod order;
 mod streams;
 mod summary;
 mod trees;
+mod watch;
 
 use super::{
     testkit::{MIB, Story},

@@ -204,6 +204,7 @@ const QUANTITIES: &[Quantity] = &[
             let code = report
                 .recording
                 .exit
+                .as_ref()
                 .and_then(|exit| exit.code.or(exit.signal.map(|signal| 128 + signal)));
             vec![code.map_or(Known::Unknown, |code| exactly(code.into()))]
         },

@@ -152,7 +152,7 @@ fn label(process: &ProcessReport, program: &str) -> String {
 
 /// How a process ended, in at most ten columns; nothing for the usual end.
 fn end(process: &ProcessReport) -> String {
-    match (process.exit, process.alive_at_end) {
+    match (&process.exit, process.alive_at_end) {
         (Some(exit), _) => match (exit.signal, exit.code) {
             (Some(_), _) if exit.oom == Some(true) => "OOM killed".to_owned(),
             (Some(signal), _) => words::signal_name(signal),

@@ -25,6 +25,7 @@ pub(super) fn lines(report: &Report, options: TextOptions) -> Vec<String> {
     let failed = report
         .recording
         .exit
+        .as_ref()
         .is_some_and(|exit| exit.code != Some(0));
     let mut facts = vec![
         (ending, failed),
@@ -79,7 +80,7 @@ pub(super) fn origin(report: &Report) -> u64 {
 fn ending(report: &Report) -> String {
     let root = root(report);
     let took = root.and_then(|r| Some(r.end_ns?.saturating_sub(r.start_ns)));
-    let exit = report.recording.exit;
+    let exit = report.recording.exit.as_ref();
     match (took, exit) {
         (Some(ns), Some(exit)) => format!("ran {} and {}", Nanos(ns), words::ended(exit)),
         (None, Some(exit)) => format!("{}; how long it ran is not known", words::ended(exit)),
@@ -150,6 +151,9 @@ fn polled(report: &Report) -> Option<String> {
             .is_some_and(|n| n.saturating_mul(10) < all.saturating_mul(9));
         few || polled.peak_rss_sum_bytes.saturating_mul(10) < peak.saturating_mul(9)
     };
+    // Of a command that is over at once nobody expects it.
+    let took = root(report).and_then(|root| Some(root.end_ns?.saturating_sub(root.start_ns)));
+    took.filter(|ns| *ns >= SHORT_NS)?;
     let second = tree
         .polled
         .iter()

@@ -1,8 +1,9 @@
 //! Random events with a bias towards the values where encodings break.
 
 use crate::event::{
-    Churn, Event, Exec, Exit, Fork, Loss, Memory, MmEnd, Oom, OomScope, Parts, Reaped, Snapshot,
-    Subject, Thread, ThreadExit, Usage, What,
+    Churn, Event, Exec, ExecFailed, Exit, Fork, Loss, Memory, MmEnd, Moved, Oom, OomScope, Parts,
+    Reaped, Sender, SenderKind, Signal, Sleep, Snapshot, Subject, Thread, ThreadExit, Usage,
+    WaitState, What,
 };
 use crate::trace::schema::Kind;
 use crate::units::ProcessKey;
@@ -112,6 +113,8 @@ impl Random {
                 creator_mm: self.some(Self::u64),
                 memory: self.memory(),
                 comm: self.bytes(),
+                ns_pid: self.some(Self::u32),
+                ns_level: self.some(Self::u32),
             }),
             Kind::Thread => What::Thread(Thread {
                 creator_tid: self.u32(),
@@ -139,6 +142,8 @@ impl Random {
                 status: self.u32(),
                 parent: self.some(Self::process),
                 cpu_ns: self.u64(),
+                first_run_ns: self.some(Self::u64),
+                stopped_ns: self.some(Self::u64),
             }),
             Kind::Reaped => What::Reaped(Reaped {
                 cpu_ns: self.some(Self::u64),
@@ -171,6 +176,40 @@ impl Random {
             Kind::Snapshot => What::Snapshot(Snapshot {
                 parent: self.some(Self::process),
                 zombie: self.flag(),
+                first_run_ns: self.some(Self::u64),
+                stopped_ns: self.some(Self::u64),
+            }),
+            Kind::Signal => What::Signal(Signal {
+                signal: self.u32(),
+                code: self.some(|random| random.u32().cast_signed()),
+                for_process: self.flag(),
+                sender: Sender {
+                    kind: [SenderKind::User, SenderKind::Kernel][self.below(2)],
+                    process: self.some(Self::process),
+                    tid: self.some(Self::u32),
+                    comm: self.bytes(),
+                },
+            }),
+            Kind::ExecFailed => What::ExecFailed(ExecFailed {
+                errno: self.u32(),
+                filename: self.bytes(),
+            }),
+            Kind::ForkFailed => What::ForkFailed(self.u32()),
+            Kind::Sleep => What::Sleep(Sleep {
+                since_ns: self.u64(),
+                state: [
+                    WaitState::Sleeping,
+                    WaitState::Uninterruptible,
+                    WaitState::Stopped,
+                    WaitState::Traced,
+                ][self.below(4)],
+                call: self.some(|random| String::from_utf8_lossy(&random.bytes()).into_owned()),
+                still: self.flag(),
+            }),
+            Kind::Session => What::Session(self.u32()),
+            Kind::Moved => What::Moved(Moved {
+                hierarchy: self.some(Self::u32),
+                path: self.bytes(),
             }),
             Kind::Loss => What::Loss(Loss {
                 lost: (0..self.below(4))

@@ -1,0 +1,114 @@
+//! `sched_switch`: threads that wait for long, and when processes first run.
+
+use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
+use monitor_ebpf::abi::{Kind, SleepRecord, TaskState, ThreadState};
+
+use crate::{
+    emit::{count_full, emit, now, setting},
+    filter,
+    kernel::{Task, watch::is_preempted},
+    maps::THREADS,
+};
+
+/// A CPU goes from one thread to another. The scheduler calls this with interrupts off, so nothing can come
+/// in between.
+#[btf_tracepoint(function = "sched_switch")]
+pub(crate) fn sched_switch(ctx: BtfTracePointContext) -> i32 {
+    let before = Task::argument::<1>(&ctx);
+    if let Some(thread) = THREADS.get_ptr_mut(before.tid()) {
+        leaves(&ctx, before, thread);
+    }
+    let after = Task::argument::<2>(&ctx);
+    if let Some(thread) = THREADS.get_ptr_mut(after.tid()) {
+        comes(after, thread);
+    }
+    0
+}
+
+/// A thread leaves the CPU. One that only makes room for others would go on.
+#[inline(always)]
+fn leaves(ctx: &BtfTracePointContext, task: Task, thread: *mut ThreadState) {
+    let state = task.state_left_in(ctx) & TaskState::WAITING;
+    if state == 0 || is_preempted(ctx) {
+        return;
+    }
+    // SAFETY: a map value; the thread's own until it runs again.
+    unsafe {
+        (*thread).state = state;
+        (*thread).call = task.call();
+        (*thread).since_ns = now();
+    }
+}
+
+/// A thread gets the CPU.
+#[inline(always)]
+fn comes(task: Task, thread: *mut ThreadState) {
+    // SAFETY: a map value.
+    let (since_ns, has_run) = unsafe { ((*thread).since_ns, (*thread).has_run) };
+    if since_ns == 0 && has_run != 0 {
+        return;
+    }
+    let (pid, tid) = (task.pid(), task.tid());
+    let Some(process) = filter::entry(pid) else {
+        return;
+    };
+    let now = now();
+    // SAFETY: map values.
+    let (state, call) = unsafe {
+        if has_run == 0 {
+            (*thread).has_run = 1;
+            if tid == pid && (*process).first_run_ns == 0 {
+                (*process).first_run_ns = now;
+            }
+        }
+        (*thread).since_ns = 0;
+        ((*thread).state, (*thread).call)
+    };
+    if since_ns == 0 {
+        return;
+    }
+    let waited_ns = now.saturating_sub(since_ns);
+    if tid == pid && state & TaskState::STOPPED != 0 {
+        // SAFETY: a map value.
+        unsafe { (*process).stopped_ns += waited_ns };
+    }
+    if waited_ns < setting!(sleep_ns) {
+        return;
+    }
+    let subject = filter::subject(process, pid, tid);
+    emit::<SleepRecord>(Kind::SLEEP, now, subject, |record| {
+        // SAFETY: room that was just reserved.
+        unsafe {
+            (*record).since_ns = since_ns;
+            (*record).state = state;
+            (*record).call = call;
+        }
+    });
+}
+
+/// Enters a new thread, before it can run.
+#[inline(always)]
+pub(crate) fn enter(pid: u32, tid: u32, has_run: bool) {
+    if setting!(sees_switches) == 0 {
+        return;
+    }
+    let thread = ThreadState {
+        since_ns: 0,
+        pid,
+        state: 0,
+        call: u32::MAX,
+        has_run: u32::from(has_run),
+    };
+    if THREADS.insert(tid, thread, 0).is_err() {
+        count_full(2);
+    }
+}
+
+/// Forgets a thread that ends.
+#[inline(always)]
+pub(crate) fn forget(tid: u32) {
+    if setting!(sees_switches) != 0 {
+        // One that is gone already is what is wanted.
+        let _gone = THREADS.remove(tid);
+    }
+}
