@@ -25,32 +25,8 @@ const SKIPPED_KINDS: &str = "pools";
 ///
 /// An entry that has become unnecessary fails its case.
 const UNKNOWN: &[(&str, &[&str], &str)] = &[
-    (
-        "14",
-        &["exec_failures", "failed_execs"],
-        "failed calls need sys_exit",
-    ),
-    ("15", &["failed_execs"], "failed calls need sys_exit"),
-    ("17", &["failed_execs"], "failed calls need sys_exit"),
-    ("23", &["exit.sender"], "senders need signal_generate"),
-    ("24", &["exit.sender"], "senders need signal_generate"),
-    ("25", &["exit.sender"], "senders need signal_generate"),
-    (
-        "37",
-        &["fork_failures", "failed_forks"],
-        "failed calls need sys_exit",
-    ),
-    ("39", &["exit.sender"], "senders need signal_generate"),
     ("43", &["role"], "roles come with the pools"),
     ("44", &["role"], "roles come with the pools"),
-    ("46", &["exit.sender"], "senders need signal_generate"),
-    ("48", &["exit.sender"], "senders need signal_generate"),
-    ("50", &["exit.sender"], "senders need signal_generate"),
-    (
-        "51",
-        &["exit.sender", "blocked_at_end"],
-        "needs signal_generate and sched_switch",
-    ),
     ("58", &["role"], "roles come with the pools"),
 ];
 

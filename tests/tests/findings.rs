@@ -130,6 +130,41 @@ fn a_pid_namespace() -> anyhow::Result<()> {
 }
 
 #[test]
+fn a_lock_that_a_thread_held_at_the_fork() -> anyhow::Result<()> {
+    pair("locked", "fork.deadlock_suspected", 1, 1)
+}
+
+#[test]
+fn a_child_that_is_stopped() -> anyhow::Result<()> {
+    pair("stops", "process.stopped", 1, 1)
+}
+
+#[test]
+fn a_session_of_its_own() -> anyhow::Result<()> {
+    pair("sessions", "escape.session", 1, 1)
+}
+
+#[test]
+fn a_program_that_is_missing() -> anyhow::Result<()> {
+    pair("missing", "exec.failed", 1, 1)
+}
+
+#[test]
+fn a_limit_of_processes() -> anyhow::Result<()> {
+    pair("refused", "fork.failed", 4, 1)
+}
+
+#[test]
+fn a_main_program_that_waits_for_its_child() -> anyhow::Result<()> {
+    pair("main_waits", "exit.waits_for_child", 1, 2)
+}
+
+#[test]
+fn a_tree_that_cannot_go_on() -> anyhow::Result<()> {
+    pair("asleep", "stall.tree_asleep", 2, 4)
+}
+
+#[test]
 fn files_that_are_left_in_memory() -> anyhow::Result<()> {
     let _alone = harness::alone()?;
     let (bad, recorded_bad) = recorded("leaves", "bad", 1)?;

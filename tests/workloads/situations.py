@@ -273,6 +273,25 @@ def missing(bad, n):
         print(error)
 
 
+def refused(bad, n):
+    """As somebody else, since no limit of processes holds for root."""
+    import resource
+
+    def work():
+        if bad:
+            resource.setrlimit(resource.RLIMIT_NPROC, (n, n))
+        os.setgid(54322)
+        os.setuid(54322)
+        for _ in range(2 * n):
+            try:
+                forked(lambda: time.sleep(0.2))
+            except BlockingIOError:
+                pass
+
+    os.waitpid(forked(work), 0)
+    time.sleep(0.4)
+
+
 def main_waits(bad, n):
     process = multiprocessing.get_context("fork").Process(target=rest, args=(1.5 if bad else 0.2,))
     process.start()
