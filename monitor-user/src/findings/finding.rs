@@ -9,6 +9,8 @@ use crate::{
     units::{Bytes, Nanos, ProcessKey, grouped, signal_name},
 };
 
+/// Letters of a name in a sentence.
+const NAME: usize = 40;
 /// Pids that a sentence names; of more it tells how many.
 const NAMED: usize = 4;
 
@@ -208,10 +210,19 @@ fn told(scene: &Scene<'_>, value: &Value) -> String {
 
 /// "python3 pool.py (pid 12)"; a name that was lost is left out.
 fn one(scene: &Scene<'_>, key: ProcessKey) -> String {
-    match scene.name(key) {
+    match scene.name(key).map(shortened) {
         Some(name) => format!("{name} (pid {})", key.pid),
         None => format!("pid {}", key.pid),
     }
+}
+
+/// A name that doesn't fill lines; the whole of it is in the list of processes.
+fn shortened(name: String) -> String {
+    if name.chars().count() <= NAME {
+        return name;
+    }
+    let start: String = name.chars().take(NAME - 1).collect();
+    format!("{start}…")
 }
 
 /// "4 processes python3 pool.py (pids 12, 13, 14, 15)".
@@ -226,7 +237,7 @@ fn group(scene: &Scene<'_>, keys: &[ProcessKey]) -> String {
     let is_one_program = rest.iter().all(|key| scene.name(*key) == name);
     let name = name
         .filter(|_| is_one_program)
-        .map(|name| format!(" {name}"));
+        .map(|name| format!(" {}", shortened(name)));
     let pids: Vec<_> = keys.iter().take(NAMED).map(|k| k.pid.to_string()).collect();
     let mut text = format!(
         "{} processes{} (pids ",

@@ -141,7 +141,7 @@ fn memory(report: &Report) -> String {
     format!("highest sum of RSS: {sum}{when}{who}")
 }
 
-/// What tools that look from time to time would have missed; nothing if one that looks every second sees nearly all.
+/// What tools that look from time to time would have missed; nothing if they see nearly all.
 fn polled(report: &Report) -> Option<String> {
     let tree = &report.tree;
     let (peak, all) = (tree.peak_rss_sum_bytes?, tree.processes);
@@ -153,12 +153,14 @@ fn polled(report: &Report) -> Option<String> {
     };
     // Of a command that is over at once nobody expects it.
     let took = root(report).and_then(|root| Some(root.end_ns?.saturating_sub(root.start_ns)));
-    took.filter(|ns| *ns >= SHORT_NS)?;
-    let second = tree
+    let took = took.filter(|ns| *ns >= SHORT_NS)?;
+    // One that looks less often than once in that time sees it by chance, if at all.
+    let looking: Vec<_> = tree
         .polled
         .iter()
-        .find(|polled| polled.period_ns == 1_000_000_000)?;
-    if !misses(second) {
+        .filter(|polled| polled.period_ns <= took)
+        .collect();
+    if !looking.iter().any(|polled| misses(polled)) {
         return None;
     }
     let seen = |polled: &PolledReport| {
@@ -176,7 +178,7 @@ fn polled(report: &Report) -> Option<String> {
         };
         format!("{processes} and {bytes} every {period}")
     };
-    let seen: Vec<String> = tree.polled.iter().map(seen).collect();
+    let seen: Vec<String> = looking.into_iter().map(seen).collect();
     Some(format!(
         "polling would have seen, on average: {}",
         seen.join("; ")
