@@ -53,7 +53,7 @@ fn wrapped(text: &str) -> String {
     let mut line = String::new();
     for word in text.split_whitespace() {
         if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > 76 {
-            out += &format!("  {line}\n");
+            let _infallible = writeln!(out, "  {line}");
             line.clear();
         }
         if !line.is_empty() {

@@ -7,7 +7,7 @@ use crate::{
         rule::Found,
         scene::{grouped_by, keys},
     },
-    model::Ending,
+    model::{Ending, Process},
 };
 
 pub(super) const RULE: Rule = Rule {
@@ -42,7 +42,7 @@ fn detect(scene: &Scene<'_>, found: &mut Found) {
         .processes
         .iter()
         .filter(|p| p.survived_root == Some(true));
-    let root_end = scene.root().and_then(|root| root.end_ns());
+    let root_end = scene.root().and_then(Process::end_ns);
     for (_, members) in grouped_by(survivors, |p| scene.name(p.key)) {
         let alive = members.iter().filter(|p| p.ending == Ending::Alive).count();
         let last = members.iter().filter_map(|p| p.end_ns()).max();

@@ -117,14 +117,13 @@ impl Expectation {
     /// Whether it holds for a value; `None` if what is known of that leaves it open.
     fn holds(&self, known: &Known) -> Option<bool> {
         match (known, &self.value) {
-            (Known::Unknown, _) => None,
             (Known::Word(word), Literal::Word(wanted)) => {
                 Some((word == wanted) == (self.operator == Operator::Equal))
             }
             (Known::Between(low, high), Literal::Number(limit)) => {
                 between(*low, *high, self.operator, *limit)
             }
-            // Parsing has made sure that the kinds are the same.
+            // Not known; that kinds are the same, parsing has made sure.
             _ => None,
         }
     }
@@ -197,19 +196,15 @@ fn literal(text: &str, unit: Unit) -> Result<Literal, String> {
 fn scale(suffix: &str, unit: Unit) -> Option<u64> {
     let lower = suffix.to_ascii_lowercase();
     match (unit, lower.as_str()) {
-        (Unit::Count, "") | (Unit::Bytes, "" | "b") => Some(1),
+        (Unit::Count, "") | (Unit::Bytes, "" | "b") | (Unit::Time, "ns") => Some(1),
         (Unit::Bytes, "k" | "kib") => Some(1 << 10),
         (Unit::Bytes, "m" | "mib") => Some(1 << 20),
         (Unit::Bytes, "g" | "gib") => Some(1 << 30),
         (Unit::Bytes, "t" | "tib") => Some(1 << 40),
-        (Unit::Bytes, "kb") => Some(1_000),
-        (Unit::Bytes, "mb") => Some(1_000_000),
-        (Unit::Bytes, "gb") => Some(1_000_000_000),
+        (Unit::Bytes, "kb") | (Unit::Time, "us") => Some(1_000),
+        (Unit::Bytes, "mb") | (Unit::Time, "ms") => Some(1_000_000),
+        (Unit::Bytes, "gb") | (Unit::Time, "s") => Some(1_000_000_000),
         (Unit::Bytes, "tb") => Some(1_000_000_000_000),
-        (Unit::Time, "ns") => Some(1),
-        (Unit::Time, "us") => Some(1_000),
-        (Unit::Time, "ms") => Some(1_000_000),
-        (Unit::Time, "s") => Some(1_000_000_000),
         (Unit::Time, "min") => Some(60_000_000_000),
         (Unit::Time, "h") => Some(3_600_000_000_000),
         _ => None,
