@@ -9,6 +9,7 @@ pub mod cli;
 pub mod decode;
 pub mod doctor;
 pub mod event;
+pub mod findings;
 pub mod host;
 pub mod model;
 pub mod record;

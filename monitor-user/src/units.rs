@@ -72,6 +72,62 @@ fn write_tenths(f: &mut fmt::Formatter<'_>, tenths: u128, unit: &str) -> fmt::Re
     }
 }
 
+/// Names of signals 1 to 31 (`include/uapi/asm-generic/signal.h`, the same on x86-64 and arm64).
+const SIGNALS: [&str; 31] = [
+    "SIGHUP",
+    "SIGINT",
+    "SIGQUIT",
+    "SIGILL",
+    "SIGTRAP",
+    "SIGABRT",
+    "SIGBUS",
+    "SIGFPE",
+    "SIGKILL",
+    "SIGUSR1",
+    "SIGSEGV",
+    "SIGUSR2",
+    "SIGPIPE",
+    "SIGALRM",
+    "SIGTERM",
+    "SIGSTKFLT",
+    "SIGCHLD",
+    "SIGCONT",
+    "SIGSTOP",
+    "SIGTSTP",
+    "SIGTTIN",
+    "SIGTTOU",
+    "SIGURG",
+    "SIGXCPU",
+    "SIGXFSZ",
+    "SIGVTALRM",
+    "SIGPROF",
+    "SIGWINCH",
+    "SIGIO",
+    "SIGPWR",
+    "SIGSYS",
+];
+
+/// Name of a signal, or its number where it has none.
+pub fn signal_name(signal: u32) -> String {
+    let at = usize::try_from(signal).unwrap_or(0).wrapping_sub(1);
+    SIGNALS
+        .get(at)
+        .map_or_else(|| format!("signal {signal}"), |name| (*name).to_owned())
+}
+
+/// A number with its thousands set apart: 12,345.
+pub fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

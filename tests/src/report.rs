@@ -27,10 +27,28 @@ pub struct Report {
     pub processes: Vec<Process>,
     /// Totals.
     pub tree: Tree,
+    /// What went wrong or is worth knowing.
+    #[serde(default)]
+    pub findings: Vec<Finding>,
     /// How it was recorded.
     pub recording: Recording,
     /// What the report can't know.
     pub trust: Trust,
+}
+
+/// Something that went wrong or is worth knowing.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Finding {
+    /// Its id.
+    pub id: String,
+    /// `info`, `warning` or `error`.
+    pub severity: String,
+    /// Whether it could be judged.
+    pub assessed: bool,
+    /// Processes that it is about.
+    pub subjects: Vec<Id>,
+    /// What happened.
+    pub text: String,
 }
 
 /// How it was recorded.

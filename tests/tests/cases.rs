@@ -18,8 +18,8 @@ use rtrace_tests::harness::{self, Recorder};
 const PYTHON: &str = "/usr/bin/python3";
 /// Names a folder with the programs of the cases in C.
 const PREPARED: &str = "RTRACE_PREPARED";
-/// Kinds of facts that need findings and pools, which the report doesn't have yet.
-const SKIPPED_KINDS: &str = "finding,pools";
+/// Kinds of facts that need pools, which the report doesn't have yet.
+const SKIPPED_KINDS: &str = "pools";
 
 /// Facts that can't be known yet: case, beginnings of field names, and the event that is missing for them.
 ///

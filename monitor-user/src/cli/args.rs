@@ -2,11 +2,12 @@
 
 use std::{ffi::OsString, path::PathBuf};
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::{
     host::memory_group::Choice,
     record::{Passes, Resolution},
+    report::check::{Denial, Expectation, quantities},
 };
 
 /// Records every process that a command creates and every change of their memory, from kernel
@@ -29,6 +30,10 @@ pub(super) enum Verb {
     Record(RecordArguments),
     /// Say what happened in a recording.
     Report(ReportArguments),
+    /// Check a recording against conditions: exits with 0 if all hold, 1 if one is violated, 2 if one can't be decided.
+    Check(CheckArguments),
+    /// Explain a finding: what it means, how it is measured, what to do.
+    Explain(ExplainArguments),
     /// Say what this host can record, what not and why, and what to do about it.
     Doctor(DoctorArguments),
 }
@@ -110,6 +115,50 @@ pub(super) struct ReportArguments {
     /// Width of the text in columns; the terminal's, or 80 in a pipe.
     #[arg(long, value_name = "COLUMNS", conflicts_with = "json", value_parser = clap::value_parser!(u16).range(40..=1000))]
     pub(super) width: Option<u16>,
+    /// Only these findings: ids such as fork.multithreaded, or areas such as worker. `rtrace explain` lists them.
+    #[arg(long, value_name = "ID", value_delimiter = ',')]
+    pub(super) select: Vec<String>,
+    /// Without these findings.
+    #[arg(long, value_name = "ID", value_delimiter = ',')]
+    pub(super) ignore: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = format!("Quantities for --expect:\n{}", quantities()))]
+pub(super) struct CheckArguments {
+    /// The trace file.
+    #[arg(value_name = "FILE", default_value = "trace.parquet")]
+    pub(super) file: PathBuf,
+    /// What must not be found: an id such as fork.multithreaded, an area such as worker, or a level (error, warning,
+    /// info) and what is worse. Without any condition: error.
+    #[arg(long, value_name = "ID|LEVEL", value_delimiter = ',', value_parser = Denial::parse)]
+    pub(super) deny: Vec<Denial>,
+    /// What must hold, for instance 'peak<8GiB', 'survivors==0' or 'duration<2min'.
+    #[arg(long, value_name = "CONDITION", value_parser = Expectation::parse)]
+    pub(super) expect: Vec<Expectation>,
+    /// Form of the result.
+    #[arg(long, value_enum, default_value = "text")]
+    pub(super) format: CheckFormat,
+}
+
+/// Forms of a check's result.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum CheckFormat {
+    /// A line for each condition.
+    Text,
+    /// A test suite in XML.
+    Junit,
+    /// Annotations of GitHub Actions.
+    Github,
+    /// A table in Markdown.
+    Markdown,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ExplainArguments {
+    /// The finding, for instance fork.multithreaded, or an area such as worker; without it, all are listed.
+    #[arg(value_name = "ID")]
+    pub(super) id: Option<String>,
 }
 
 fn resolution(text: &str) -> Result<Resolution, String> {

@@ -1,7 +1,9 @@
 //! The command line: parses, wires layers together, prints, chooses exit statuses.
 
 mod args;
+mod check;
 mod doctor;
+mod explain;
 mod fault;
 mod output;
 mod record;
@@ -28,6 +30,8 @@ pub fn main() -> ExitCode {
     let (result, failed) = match arguments.verb {
         Verb::Record(options) => (record::run(&options), RECORD_FAILED),
         Verb::Report(options) => (fault::guarded(|| report::run(&options)), READ_FAILED),
+        Verb::Check(options) => (fault::guarded(|| check::run(&options)), READ_FAILED),
+        Verb::Explain(options) => (explain::run(&options), READ_FAILED),
         Verb::Doctor(options) => (doctor::run(&options), READ_FAILED),
     };
     result.unwrap_or_else(|error| {

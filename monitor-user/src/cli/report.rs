@@ -2,6 +2,7 @@
 
 use std::{
     io::{self, BufWriter, IsTerminal, Write},
+    path::Path,
     process::ExitCode,
 };
 
@@ -9,13 +10,14 @@ use anyhow::Context;
 
 use super::args::ReportArguments;
 use crate::{
+    findings::Selection,
     model::Model,
     report::{Report, json, text, text::TextOptions},
     trace::Trace,
 };
 
-pub(super) fn run(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
-    let path = &arguments.file;
+/// The report of a trace file.
+pub(super) fn read(path: &Path, selection: &Selection) -> anyhow::Result<Report> {
     let cannot_read = || format!("cannot read {}", path.display());
     let trace = Trace::open(path).with_context(cannot_read)?;
     let mut model = Model::new();
@@ -23,7 +25,12 @@ pub(super) fn run(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
         model.push(&event.with_context(cannot_read)?);
     }
     let tree = model.finish(trace.recording());
-    let report = Report::new(&tree, trace.recording());
+    Ok(Report::with_findings(&tree, trace.recording(), selection))
+}
+
+pub(super) fn run(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
+    let selection = Selection::new(arguments.select.clone(), arguments.ignore.clone())?;
+    let report = read(&arguments.file, &selection)?;
     let stdout = io::stdout();
     let options = TextOptions {
         width: arguments

@@ -11,6 +11,7 @@ use crate::{
         draft::{Draft, ImageDraft},
         memory::{ImageAt, Spaces},
         order::Sorter,
+        polled::Pollers,
         steps::{Growth, Part, Step, Steps, grown_part},
         watch::Watched,
     },
@@ -35,6 +36,7 @@ pub(super) struct State {
     pub(super) spaces: Spaces,
     pub(super) summary: Summary,
     pub(super) timeline: Timeline,
+    pub(super) pollers: Pollers,
     pub(super) steps: Steps,
     pub(super) activity: Activity,
     /// Records lost, as events in the stream tell.
@@ -79,6 +81,7 @@ impl State {
         ) {
             let (rss, vms) = (self.summary.rss(), self.summary.vms());
             self.timeline.push(event.time_ns, rss, vms);
+            self.pollers.push(event.time_ns, rss);
         }
         let process = event.subject.map(|s| self.process(s.process));
         match (&event.what, process) {

@@ -2,7 +2,10 @@
 
 use std::collections::HashMap;
 
-use crate::event::{Churn, Memory, Mm, MmEnd, Parts};
+use crate::{
+    event::{Churn, Memory, Mm, MmEnd, Parts},
+    model::Floors,
+};
 
 /// Highest values of an address space over some time.
 #[derive(Clone, Copy, Debug, Default)]
@@ -65,6 +68,8 @@ pub(super) struct Space {
     pub(super) churn: Option<Churn>,
     /// Highest values from rows.
     pub(super) rows: Track,
+    /// Least anonymous memory over time.
+    pub(super) floors: Floors,
     /// The image that it was made for.
     pub(super) owner: Option<ImageAt>,
     /// Images of other processes that use it now (vfork, `CLONE_VM`).
@@ -84,6 +89,7 @@ impl Space {
             return false;
         }
         self.rows.note(time_ns, now);
+        self.floors.push(time_ns, now.anon);
         // A late row can hold a peak, but it isn't the state now.
         if time_ns >= self.now_ns {
             self.now = now;

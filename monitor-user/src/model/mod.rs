@@ -12,11 +12,14 @@
 //! and a sentence in [`Trust::notes`], never a guess.
 
 mod activity;
+pub mod bounds;
 mod build;
 mod draft;
+mod floors;
 mod fold;
 mod memory;
 mod order;
+mod polled;
 pub mod program;
 mod sharing;
 mod steps;
@@ -31,7 +34,9 @@ mod trust;
 mod watch;
 
 pub use activity::Stall;
+pub use floors::Floors;
 pub use fold::Model;
+pub use polled::Polled;
 pub use sharing::InUse;
 pub use steps::{Growth, Part, Step};
 pub use summary::{Peak, Share, Summary};

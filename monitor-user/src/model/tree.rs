@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     event::{Churn, Memory, Mm, Moved, Oom, Sender, Usage},
-    model::{Blocked, ExecFailure, Stall, Step, Summary, Timeline, Wait},
+    model::{Blocked, ExecFailure, Floors, Polled, Stall, Step, Summary, Timeline, Wait},
     units::ProcessKey,
 };
 
@@ -60,6 +60,8 @@ pub struct Tree {
     pub summary: Summary,
     /// Sum of RSS and VMS over time.
     pub timeline: Timeline,
+    /// What tools that look from time to time would have seen, the slowest first.
+    pub polled: Vec<Polled>,
     /// The largest steps in which mapped memory grew, the largest first.
     pub steps: Vec<Step>,
     /// Times of more than a second in which nothing of it ran, in order; `None` if waits weren't seen.
@@ -283,6 +285,8 @@ pub struct ImageMemory {
     pub start: Option<Memory>,
     /// What happened to its anonymous pages since; `None` if that isn't known, or others use them too.
     pub churn: Option<Churn>,
+    /// Least anonymous memory over time, as rows tell; empty where it isn't its own memory.
+    pub floors: Floors,
     /// RSS before the image ended; `None` if it didn't end.
     pub end_rss: Option<u64>,
     /// The kernel side kept these peaks at every event, so the recording's resolution takes

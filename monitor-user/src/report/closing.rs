@@ -2,10 +2,9 @@
 
 use crate::{
     event::Recording,
-    model::{Summary, skipped_events},
+    model::{Summary, bounds::sum_peak, skipped_events},
     report::{
         ExitReport,
-        bounds::sum_peak,
         escape::{escape, shorten},
         value::asked,
         verification, words,

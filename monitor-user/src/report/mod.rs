@@ -4,11 +4,12 @@
 //! terminal width, colour and the like come in as arguments. [`closing_lines`] are the few lines
 //! that a recorder says at its end, from the light fold alone.
 
-mod bounds;
 mod bytes;
 mod charge;
+pub mod check;
 mod closing;
 mod escape;
+mod findings;
 pub mod json;
 mod request;
 #[cfg(test)]
@@ -22,10 +23,11 @@ mod words;
 pub use bytes::ByteText;
 pub use charge::{ChargeReport, ChargeSplitReport};
 pub use closing::closing_lines;
+pub use findings::{Evidence, FindingReport};
 pub use request::{Basis, RequestReport};
 pub use value::{
-    ExitReport, Id, ImageReport, OomReport, ProcessReport, RecordingReport, Report, ShareReport,
-    StepReport, TopReport, TreeReport, TrustReport,
+    ExitReport, Id, ImageReport, OomReport, PolledReport, ProcessReport, RecordingReport, Report,
+    ShareReport, StepReport, TopReport, TreeReport, TrustReport,
 };
 pub use watch::{
     BlockedReport, ExecFailureReport, MoveReport, SenderReport, StallReport, WaitReport,

@@ -9,16 +9,17 @@ use serde::Serialize;
 
 use crate::{
     event::{Charge, ChargeScope, Exit, Oom, OomScope, Recording, Verification},
+    findings::{Selection, assess},
     model::{
-        CreatedBy, CreatorFrom, Ending, Growth, How, Image, ImageMemory, Part, Peak, Process,
-        Share, Step, Summary, Tree, clone_flag_names, program,
+        CreatedBy, CreatorFrom, Ending, Growth, How, Image, ImageMemory, Part, Peak, Polled,
+        Process, Share, Step, Summary, Tree,
+        bounds::{KINDS, counter_bound, most_unique, sum_bound, sum_peak, unique_at_peak},
+        clone_flag_names, program,
     },
     report::request::{Known, RequestReport, request},
     report::{
-        BlockedReport, ByteText, ChargeReport, ExecFailureReport, MoveReport, SenderReport,
-        StallReport, WaitReport,
-        bounds::{KINDS, counter_bound, most_unique, sum_bound, sum_peak, unique_at_peak},
-        watch,
+        BlockedReport, ByteText, ChargeReport, ExecFailureReport, FindingReport, MoveReport,
+        SenderReport, StallReport, WaitReport, findings::findings, watch,
     },
     units::ProcessKey,
 };
@@ -34,6 +35,8 @@ pub struct Report {
     pub processes: Vec<ProcessReport>,
     /// The tree as a whole.
     pub tree: TreeReport,
+    /// What went wrong or is worth knowing, the most severe first; then what could not be judged.
+    pub findings: Vec<FindingReport>,
     /// How far all this can be trusted.
     pub trust: TrustReport,
 }
@@ -332,6 +335,19 @@ pub struct TreeReport {
     pub request: Option<RequestReport>,
     /// The largest steps in which mapped memory grew, the largest first.
     pub vms_steps: Vec<StepReport>,
+    /// What tools that look from time to time would have seen on average, the slowest first.
+    pub polled: Vec<PolledReport>,
+}
+
+/// What a tool that looks once in each period would have seen, on average over when its first look is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct PolledReport {
+    /// Time from one look to the next.
+    pub period_ns: u64,
+    /// Processes that it would have met.
+    pub processes: Option<u64>,
+    /// Highest sum of RSS that it would have seen.
+    pub peak_rss_sum_bytes: u64,
 }
 
 /// A step in which mapped memory grew.
@@ -415,8 +431,13 @@ impl ExitReport {
 }
 
 impl Report {
-    /// From a tree and what is known about its recording.
+    /// From a tree and what is known about its recording, with all findings.
     pub fn new(tree: &Tree, recording: &Recording) -> Self {
+        Self::with_findings(tree, recording, &Selection::default())
+    }
+
+    /// The same with those findings only that are asked for.
+    pub fn with_findings(tree: &Tree, recording: &Recording, selection: &Selection) -> Self {
         let id = |key: ProcessKey| Id {
             pid: key.pid,
             start_ns: tree.position(key).map(|_| key.start_ns),
@@ -433,6 +454,7 @@ impl Report {
             root: tree.root.map(id),
             processes: tree.processes.iter().map(process).collect(),
             tree: tree_report(tree, recording, &id),
+            findings: findings(&assess(tree, recording, selection), &id),
             trust: TrustReport {
                 events: tree.trust.events,
                 lost_events: tree.trust.lost_events,
@@ -513,6 +535,7 @@ fn tree_report(tree: &Tree, recording: &Recording, id: &impl Fn(ProcessKey) -> I
             .iter()
             .map(|step| step_report(step, id))
             .collect(),
+        polled: tree.polled.iter().map(polled).collect(),
     }
 }
 
@@ -539,6 +562,14 @@ pub(super) fn asked(
 fn own_charge(charge: &Charge) -> Option<u64> {
     let is_own = charge.scope == ChargeScope::Own;
     charge.peak.max(charge.seen_peak).filter(|_| is_own)
+}
+
+fn polled(polled: &Polled) -> PolledReport {
+    PolledReport {
+        period_ns: polled.period_ns,
+        processes: polled.processes,
+        peak_rss_sum_bytes: polled.peak_rss,
+    }
 }
 
 fn step_report(step: &Step, id: &impl Fn(ProcessKey) -> Id) -> StepReport {

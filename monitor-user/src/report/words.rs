@@ -5,48 +5,7 @@ use crate::{
     units::{Bytes, Nanos},
 };
 
-/// Names of signals 1 to 31 (`include/uapi/asm-generic/signal.h`, the same on x86-64 and arm64).
-const SIGNALS: [&str; 31] = [
-    "SIGHUP",
-    "SIGINT",
-    "SIGQUIT",
-    "SIGILL",
-    "SIGTRAP",
-    "SIGABRT",
-    "SIGBUS",
-    "SIGFPE",
-    "SIGKILL",
-    "SIGUSR1",
-    "SIGSEGV",
-    "SIGUSR2",
-    "SIGPIPE",
-    "SIGALRM",
-    "SIGTERM",
-    "SIGSTKFLT",
-    "SIGCHLD",
-    "SIGCONT",
-    "SIGSTOP",
-    "SIGTSTP",
-    "SIGTTIN",
-    "SIGTTOU",
-    "SIGURG",
-    "SIGXCPU",
-    "SIGXFSZ",
-    "SIGVTALRM",
-    "SIGPROF",
-    "SIGWINCH",
-    "SIGIO",
-    "SIGPWR",
-    "SIGSYS",
-];
-
-/// Name of a signal, or its number where it has none.
-pub(super) fn signal_name(signal: u32) -> String {
-    let at = usize::try_from(signal).unwrap_or(0).wrapping_sub(1);
-    SIGNALS
-        .get(at)
-        .map_or_else(|| format!("signal {signal}"), |name| (*name).to_owned())
-}
+pub(super) use crate::units::{grouped, signal_name};
 
 /// An end as a part of a sentence: "ended with exit code 3".
 pub(super) fn ended(exit: &ExitReport) -> String {
@@ -72,19 +31,6 @@ pub(super) fn ended(exit: &ExitReport) -> String {
 /// `one` or `many` after its number, which has its thousands set apart.
 pub(super) fn count(n: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(n), if n == 1 { one } else { many })
-}
-
-/// A number with its thousands set apart: 12,345.
-pub(super) fn grouped(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 /// A value with its bound: "510 MiB ± 1.5 MiB"; alone if it has none.

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::Context;
 use crate::{
-    event::{Churn, Memory, Mm},
+    event::{Churn, Mm},
     model::{
         draft::{Draft, ImageDraft},
         fold::State,
@@ -110,7 +110,7 @@ pub(super) fn images(draft: &Draft, state: &State, ending: Ending) -> Vec<Image>
 fn memory(image: &ImageDraft, state: &State, has_ended: bool) -> Option<ImageMemory> {
     if image.shared || image.track.is_some() {
         let end_rss = image.left_with.filter(|_| has_ended);
-        return of_track(&image.track?, end_rss, false, (None, None));
+        return of_track(&image.track?, end_rss, false, None);
     }
     let space: &Space = state.spaces.get(image.image.mm?)?;
     let mut track = space.rows;
@@ -121,18 +121,19 @@ fn memory(image: &ImageDraft, state: &State, has_ended: bool) -> Option<ImageMem
         end_rss = Some(end.last.rss()).filter(|_| has_ended);
     }
     let churn = space.end.map_or(space.churn, |end| end.churn);
-    of_track(&track, end_rss, space.end.is_some(), (space.start, churn))
+    of_track(&track, end_rss, space.end.is_some(), Some((space, churn)))
 }
 
 fn of_track(
     track: &Track,
     end_rss: Option<u64>,
     kept: bool,
-    (start, churn): (Option<Memory>, Option<Churn>),
+    own: Option<(&Space, Option<Churn>)>,
 ) -> Option<ImageMemory> {
     track.seen.then_some(ImageMemory {
-        start,
-        churn,
+        start: own.and_then(|(space, _)| space.start),
+        churn: own.and_then(|(_, churn)| churn),
+        floors: own.map(|(space, _)| space.floors).unwrap_or_default(),
         peak: track.peak,
         peak_ns: track.peak_ns,
         peak_vms: track.peak_vms,

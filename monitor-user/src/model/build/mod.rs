@@ -60,6 +60,7 @@ pub(super) fn tree(mut state: State, recording: &Recording) -> Tree {
     let end_ns = recording.end_ns.unwrap_or(state.last_ns);
     Tree {
         root: context.root,
+        polled: state.pollers.polled(&processes, end_ns),
         processes,
         totals,
         summary: state.summary,

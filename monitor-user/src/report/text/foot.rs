@@ -1,6 +1,6 @@
 //! How far the report can be trusted.
 
-use super::{Style, TextOptions};
+use super::{Style, TextOptions, findings};
 use crate::{
     report::{
         ImageReport, Report,
@@ -40,6 +40,9 @@ pub(super) fn trust(report: &Report, options: TextOptions) -> Vec<String> {
     }
     for note in &trust.notes {
         say(&format!("- {note}"), false);
+    }
+    for line in findings::unassessed(report) {
+        say(&line, false);
     }
     say(&bounds(report), false);
     if let Some(found) = &trust.verification {

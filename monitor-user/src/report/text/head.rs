@@ -1,9 +1,9 @@
 //! What happened, in the first lines.
 
-use super::{Style, TextOptions, charge, forest::Forest, victims};
+use super::{Style, TextOptions, charge};
 use crate::{
     report::{
-        ProcessReport, Report,
+        PolledReport, ProcessReport, Report,
         escape::{escape, shorten, wrap},
         words,
     },
@@ -13,8 +13,11 @@ use crate::{
 /// Columns by which the facts stand in from the command.
 const INDENT: usize = 2;
 
+/// A command that takes less is not polled, ns.
+const SHORT_NS: u64 = 500_000_000;
+
 /// The command and what became of it.
-pub(super) fn lines(report: &Report, forest: &Forest, options: TextOptions) -> Vec<String> {
+pub(super) fn lines(report: &Report, options: TextOptions) -> Vec<String> {
     let columns = options.columns();
     let command = command(report);
     let mut lines = vec![options.paint(Style::Heading, &shorten(&command, columns))];
@@ -29,9 +32,9 @@ pub(super) fn lines(report: &Report, forest: &Forest, options: TextOptions) -> V
         (processes(report), false),
         (memory(report), false),
     ];
+    facts.extend(polled(report).map(|line| (line, false)));
     facts.extend(request(report).map(|line| (line, false)));
     facts.extend(charge::lines(report).into_iter().map(|line| (line, false)));
-    facts.extend(victims::lines(report, forest).map(|line| (line, true)));
     facts.push((trust(report), !report.trust.complete));
     for (fact, is_bad) in facts {
         let indent = " ".repeat(INDENT);
@@ -136,6 +139,50 @@ fn memory(report: &Report) -> String {
             }
         });
     format!("highest sum of RSS: {sum}{when}{who}")
+}
+
+/// What tools that look from time to time would have missed; nothing if they see nearly all.
+fn polled(report: &Report) -> Option<String> {
+    let tree = &report.tree;
+    let (peak, all) = (tree.peak_rss_sum_bytes?, tree.processes);
+    let misses = |polled: &PolledReport| {
+        let few = polled
+            .processes
+            .is_some_and(|n| n.saturating_mul(10) < all.saturating_mul(9));
+        few || polled.peak_rss_sum_bytes.saturating_mul(10) < peak.saturating_mul(9)
+    };
+    // Of a command that is over at once nobody expects it.
+    let took = root(report).and_then(|root| Some(root.end_ns?.saturating_sub(root.start_ns)));
+    let took = took.filter(|ns| *ns >= SHORT_NS)?;
+    // One that looks less often than once in that time sees it by chance, if at all.
+    let looking: Vec<_> = tree
+        .polled
+        .iter()
+        .filter(|polled| polled.period_ns <= took)
+        .collect();
+    if !looking.iter().any(|polled| misses(polled)) {
+        return None;
+    }
+    let seen = |polled: &PolledReport| {
+        let processes = polled.processes.map_or_else(
+            || "an unknown number of processes".to_owned(),
+            |n| words::count(n, "process", "processes"),
+        );
+        let (bytes, tenths) = (
+            Bytes(polled.peak_rss_sum_bytes),
+            polled.period_ns / 100_000_000,
+        );
+        let period = match (tenths / 10, tenths % 10) {
+            (seconds, 0) => format!("{seconds} s"),
+            (seconds, rest) => format!("{seconds}.{rest} s"),
+        };
+        format!("{processes} and {bytes} every {period}")
+    };
+    let seen: Vec<String> = looking.into_iter().map(seen).collect();
+    Some(format!(
+        "polling would have seen, on average: {}",
+        seen.join("; ")
+    ))
 }
 
 /// How much to ask a scheduler for.

@@ -3,12 +3,12 @@
 //! First what happened, then the tree, then totals, then how far all of it can be trusted.
 
 mod charge;
+mod findings;
 mod foot;
 mod forest;
 mod head;
 mod memory;
 mod rows;
-mod victims;
 mod work;
 
 use std::io::{self, Write};
@@ -50,6 +50,7 @@ impl TextOptions {
             Style::Heading => "1",
             Style::Bad => "31",
             Style::Faint => "2",
+            Style::Plain => return text.to_owned(),
         };
         format!("\x1b[{code}m{text}\x1b[0m")
     }
@@ -60,6 +61,7 @@ enum Style {
     Heading,
     Bad,
     Faint,
+    Plain,
 }
 
 /// Writes the report as text.
@@ -68,8 +70,13 @@ enum Style {
 /// Those of the writer.
 pub fn write(report: &Report, options: &TextOptions, out: &mut impl Write) -> io::Result<()> {
     let forest = forest::Forest::new(report);
-    let mut lines = head::lines(report, &forest, *options);
+    let mut lines = head::lines(report, *options);
     lines.push(String::new());
+    let findings = findings::lines(report, *options);
+    if !findings.is_empty() {
+        lines.extend(findings);
+        lines.push(String::new());
+    }
     lines.extend(rows::lines(report, &forest, *options));
     lines.push(String::new());
     lines.extend(memory::lines(report, &forest, *options));

@@ -1,4 +1,4 @@
-//! How far the figures of a report may be from the truth.
+//! How far figures of a recording may be from the truth.
 
 use crate::{
     event::Recording,
@@ -6,10 +6,10 @@ use crate::{
 };
 
 /// RSS is the sum of this many counters (anonymous, file, shared memory), each with its own error.
-pub(super) const KINDS: u64 = 3;
+pub const KINDS: u64 = 3;
 
 /// How far one RSS counter of a process may be from the truth, bytes.
-pub(super) fn counter_bound(recording: &Recording, threads: u32) -> u64 {
+pub fn counter_bound(recording: &Recording, threads: u32) -> u64 {
     if recording.rss_bound_per_thread {
         recording
             .rss_bound_bytes
@@ -22,7 +22,7 @@ pub(super) fn counter_bound(recording: &Recording, threads: u32) -> u64 {
 /// How far a sum of RSS over some address spaces may be from the truth, bytes, where it comes from rows:
 /// each counter by its own error, with the most threads that a process had, and by what may change before a
 /// row is due.
-pub(super) fn sum_bound(recording: &Recording, rss: u64, spaces: u64, threads: u32) -> u64 {
+pub fn sum_bound(recording: &Recording, rss: u64, spaces: u64, threads: u32) -> u64 {
     let each = counter_bound(recording, threads).saturating_add(recording.resolution_bytes);
     let share = rss.checked_div(recording.resolution_share).unwrap_or(0);
     each.saturating_mul(spaces)
@@ -32,19 +32,15 @@ pub(super) fn sum_bound(recording: &Recording, rss: u64, spaces: u64, threads: u
 
 /// Memory really in use, bytes: at least, and at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Unique {
+pub struct Unique {
     /// At least this.
-    pub(super) low: u64,
+    pub low: u64,
     /// At most this.
-    pub(super) high: u64,
+    pub high: u64,
 }
 
 /// Bounds of the memory that was really in use at the highest sum of RSS. `None` if memory was lost, or none seen.
-pub(super) fn unique_at_peak(
-    summary: &Summary,
-    recording: &Recording,
-    spaces: u64,
-) -> Option<Unique> {
+pub fn unique_at_peak(summary: &Summary, recording: &Recording, spaces: u64) -> Option<Unique> {
     let (peak, sum) = (summary.peak()?, sum_peak(summary, recording, spaces)?);
     let error = in_use_error(recording, &peak.in_use, summary.max_threads());
     let high = peak.in_use.high.saturating_add(error);
@@ -60,7 +56,7 @@ pub(super) fn unique_at_peak(
 }
 
 /// Memory in use was at most this at every moment, bytes. `None` if memory was lost, or none seen.
-pub(super) fn most_unique(summary: &Summary, recording: &Recording, spaces: u64) -> Option<u64> {
+pub fn most_unique(summary: &Summary, recording: &Recording, spaces: u64) -> Option<u64> {
     let (_, most) = summary.most_in_use()?;
     let sum = sum_peak(summary, recording, spaces)?;
     let error = in_use_error(recording, &most, summary.max_threads());
@@ -128,20 +124,20 @@ const CHURN: u64 = 2;
 
 /// The highest sum of RSS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct SumPeak {
+pub struct SumPeak {
     /// Bytes.
-    pub(super) rss: u64,
+    pub rss: u64,
     /// The truth differs from that by this at most, bytes.
-    pub(super) bound: u64,
+    pub bound: u64,
     /// When, ns since boot.
-    pub(super) time_ns: u64,
+    pub time_ns: u64,
 }
 
 /// The highest sum of RSS: as the kernel side kept it at every event, else from rows.
 ///
 /// `spaces`: most address spaces at once, since the true peak may have been at another moment than that of
 /// the rows.
-pub(super) fn sum_peak(summary: &Summary, recording: &Recording, spaces: u64) -> Option<SumPeak> {
+pub fn sum_peak(summary: &Summary, recording: &Recording, spaces: u64) -> Option<SumPeak> {
     let rows = summary.peak()?;
     let kept = recording.peak_rss_sum_bytes.zip(recording.peak_rss_sum_ns);
     // A recorder that was killed has rows that are newer than the last sum that it wrote down.
