@@ -199,6 +199,75 @@ pub struct Process {
     pub survived_root: Option<bool>,
     /// From its end until it was reaped, ns.
     pub zombie_ns: Option<u64>,
+    /// First had a CPU then, ns since boot.
+    pub first_run_ns: Option<u64>,
+    /// Stopped by signals for so long, ns.
+    pub stopped_ns: Option<u64>,
+    /// Waited until it was killed, or until the recording ended.
+    pub blocked_at_end: Option<Blocked>,
+    /// Its longest waits.
+    pub waits: Vec<Wait>,
+    /// Calls of exec that failed.
+    pub exec_failures: Option<Vec<ExecFailure>>,
+    /// Calls of fork that failed, by name of the error.
+    pub fork_failures: Option<BTreeMap<String, u64>>,
+    /// Its pid in its own pid namespace.
+    pub pid_ns: Option<u32>,
+    /// How deep that is below the first one.
+    pub pid_ns_level: Option<u32>,
+    /// Made a session of its own then, ns since boot.
+    pub session_ns: Option<u64>,
+    /// Moves to other control groups.
+    pub moves: Vec<Move>,
+}
+
+/// A process that did nothing but wait.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Blocked {
+    /// `futex`, `read`, `wait`, `sleep` or `other`.
+    pub kind: String,
+    /// How long, ns.
+    pub ns: u64,
+}
+
+/// A long wait of a thread.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Wait {
+    /// The thread.
+    pub tid: u32,
+    /// From then, ns since boot.
+    pub since_ns: u64,
+    /// Until then, ns since boot.
+    pub until_ns: u64,
+    /// `sleeping`, `uninterruptible`, `stopped` or `traced`.
+    pub state: String,
+    /// System call that it waited in.
+    pub syscall: Option<String>,
+}
+
+/// A call of exec that failed.
+#[derive(Clone, Debug, Deserialize)]
+pub struct ExecFailure {
+    /// Name of the error.
+    pub errno: String,
+    /// Path that was to be executed.
+    pub filename: Text,
+}
+
+/// A move to another control group.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Move {
+    /// Its path in its hierarchy.
+    pub cgroup: Text,
+}
+
+/// Who sent a signal.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+pub struct Sender {
+    /// `user` or `kernel`.
+    pub kind: String,
+    /// The process; 0 for the kernel.
+    pub pid: u32,
 }
 
 /// What all threads of a process used, if it was reaped.
@@ -256,6 +325,8 @@ pub struct Exit {
     pub core: Option<bool>,
     /// The OOM killer did it.
     pub oom: Option<bool>,
+    /// Who sent the signal.
+    pub sender: Option<Sender>,
 }
 
 /// One program that a process was.

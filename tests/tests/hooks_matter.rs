@@ -146,6 +146,52 @@ const NEEDS: &[Need] = &[
         },
     },
     Need {
+        hook: "signal_generate",
+        victim: "watched",
+        act: ["killed", "15"],
+        fact: "who killed the child",
+        is_known: |report| {
+            let has_sender = |exit: &rtrace_tests::report::Exit| exit.sender.is_some();
+            report
+                .others()
+                .iter()
+                .any(|child| child.exit.as_ref().is_some_and(has_sender))
+        },
+    },
+    Need {
+        hook: "sys_exit",
+        victim: "watched",
+        act: ["fails", "1"],
+        fact: "which calls of exec failed",
+        is_known: |report| {
+            report.others().iter().any(|child| {
+                child
+                    .exec_failures
+                    .as_ref()
+                    .is_some_and(|failures| !failures.is_empty())
+            })
+        },
+    },
+    Need {
+        hook: "sched_switch",
+        victim: "watched",
+        act: ["stops", "200"],
+        fact: "how long the child was stopped",
+        is_known: |report| {
+            report
+                .others()
+                .iter()
+                .any(|child| child.stopped_ns > Some(0))
+        },
+    },
+    Need {
+        hook: "cgroup_attach_task",
+        victim: "watched",
+        act: ["moves", "0"],
+        fact: "that the child moved to another control group",
+        is_known: |report| report.others().iter().any(|child| !child.moves.is_empty()),
+    },
+    Need {
         hook: "mark_victim",
         victim: "oom",
         act: ["private", "32"],

@@ -26,7 +26,7 @@ fn every_program_is_far_from_the_limit() -> anyhow::Result<()> {
     // Where programs can be preempted some hooks have more than one.
     let is_first = |name: &&String| !name.ends_with("_again") && !name.ends_with("_last");
     let hooks = counts.keys().filter(is_first);
-    let expected = 14 - usize::from(env::var_os("RTRACE_WITHOUT").is_some());
+    let expected = 18 - usize::from(env::var_os("RTRACE_WITHOUT").is_some());
     ensure!(hooks.count() == expected, "{counts:?}");
     for (program, count) in counts {
         let most = if program.starts_with("sched_process_exec") {
