@@ -206,6 +206,7 @@ pub struct Process {
     /// Waited until it was killed, or until the recording ended.
     pub blocked_at_end: Option<Blocked>,
     /// Its longest waits.
+    #[serde(default)]
     pub waits: Vec<Wait>,
     /// Calls of exec that failed.
     pub exec_failures: Option<Vec<ExecFailure>>,
@@ -218,6 +219,7 @@ pub struct Process {
     /// Made a session of its own then, ns since boot.
     pub session_ns: Option<u64>,
     /// Moves to other control groups.
+    #[serde(default)]
     pub moves: Vec<Move>,
 }
 

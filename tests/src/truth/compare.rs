@@ -238,11 +238,16 @@ impl Comparison<'_> {
             Some((sent, signal)) => (sent, Some(signal)),
             None => (end.after_ns, end.signal),
         };
+        // Which process it was isn't in the log; that it was one is.
+        let sender = process.exit.as_ref().and_then(|exit| exit.sender.clone());
+        let kind = sender.as_ref().map(|sender| sender.kind.as_str());
+        found.same(what("sender"), kind, signal.map(|_| "user"));
         let truth = Exit {
             code: end.code,
             signal,
             core: Some(false),
             oom: Some(false),
+            sender,
         };
         found.same(what("exit"), process.exit.as_ref(), Some(&truth));
         found.between(what("end"), process.end_ns, after, self.latest_end(node));
