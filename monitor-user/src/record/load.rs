@@ -213,14 +213,14 @@ impl Loaded {
             // Counters are then as exact as what CPUs share of them, and the trace states by how much.
             layout.mm_rss_parts = u32::MAX;
         }
-        let mut ebpf = load(&btf, layout, config, options)?;
+        let mut ebpf = load(&btf, &layout, &config, options)?;
         watch.step("making maps");
         if !absent(layout.mm_rss_parts) {
             let is_found = cpu_parts::find(&mut ebpf, &types);
             if !is_found.map_err(|error| refused("task_rename", &error))? {
                 // Without them, what CPUs keep to themselves is an error that the trace states.
                 layout.mm_rss_parts = u32::MAX;
-                ebpf = load(&btf, layout, config, options)?;
+                ebpf = load(&btf, &layout, &config, options)?;
             }
             watch.step("finding the CPUs' parts of counters");
         }
@@ -560,8 +560,8 @@ fn faults(btf: &Btf, is_left_out: &impl Fn(&str) -> bool) -> u32 {
 /// Makes the maps and puts the programs in order; none is in the kernel yet.
 fn load(
     btf: &Btf,
-    layout: Layout,
-    config: Config,
+    layout: &Layout,
+    config: &Config,
     options: &LoadOptions<'_>,
 ) -> Result<Ebpf, LoadError> {
     let log_level = if options.debug { 5_u8 } else { 0 };

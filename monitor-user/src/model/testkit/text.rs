@@ -183,15 +183,7 @@ fn write_fields(out: &mut Writer, what: &What) {
             out.memory("", now);
             out.churn(churn.as_ref());
         }
-        What::MmEnd(end) => {
-            out.number("mm", end.mm);
-            out.memory("peak_", &end.peak);
-            out.number("peak_ns", end.peak_ns);
-            out.memory("last_", &end.last);
-            out.number("highest_vms", end.peak_vms);
-            out.number("highest_swap", end.peak_swap);
-            out.churn(end.churn.as_ref());
-        }
+        What::MmEnd(end) => write_mm_end(out, end),
         What::Snapshot(s) => {
             out.key("parent", s.parent);
             out.number("zombie", s.zombie.into());
@@ -211,6 +203,16 @@ fn write_fields(out: &mut Writer, what: &What) {
         | What::Session(_)
         | What::Moved(_) => write_watched(out, what),
     }
+}
+
+fn write_mm_end(out: &mut Writer, end: &MmEnd) {
+    out.number("mm", end.mm);
+    out.memory("peak_", &end.peak);
+    out.number("peak_ns", end.peak_ns);
+    out.memory("last_", &end.last);
+    out.number("highest_vms", end.peak_vms);
+    out.number("highest_swap", end.peak_swap);
+    out.churn(end.churn.as_ref());
 }
 
 fn write_watched(out: &mut Writer, what: &What) {
@@ -402,18 +404,7 @@ fn what(kind: &str, f: &mut Fields) -> Result<What, String> {
         }),
         "reaped" => What::Reaped(Reaped {
             cpu_ns: f.known("cpu_ns")?,
-            usage: Usage {
-                user_ns: f.known("user_ns")?,
-                system_ns: f.known("system_ns")?,
-                faults_minor: f.known("faults_minor")?,
-                faults_major: f.known("faults_major")?,
-                switches_voluntary: f.known("switches_voluntary")?,
-                switches_involuntary: f.known("switches_involuntary")?,
-                read_chars: f.known("read_chars")?,
-                written_chars: f.known("written_chars")?,
-                read_bytes: f.known("read_bytes")?,
-                written_bytes: f.known("written_bytes")?,
-            },
+            usage: read_usage(f)?,
         }),
         "memory" => What::Memory {
             mm: f.number("mm")?,
@@ -423,15 +414,7 @@ fn what(kind: &str, f: &mut Fields) -> Result<What, String> {
             cpu_ns: None,
             charge: None,
         },
-        "mm_end" => What::MmEnd(MmEnd {
-            mm: f.number("mm")?,
-            peak_ns: f.number("peak_ns")?,
-            peak: f.memory("peak_")?,
-            last: f.memory("last_")?,
-            peak_vms: f.number("highest_vms")?,
-            peak_swap: f.number("highest_swap")?,
-            churn: f.churn()?,
-        }),
+        "mm_end" => What::MmEnd(read_mm_end(f)?),
         "snapshot" => What::Snapshot(Snapshot {
             parent: f.key("parent")?,
             zombie: f.flag("zombie")?,
@@ -446,6 +429,12 @@ fn what(kind: &str, f: &mut Fields) -> Result<What, String> {
             What::Loss(Loss { lost })
         }
         "oom" => What::Oom(read_oom(f)?),
+        other => watched(other, f)?,
+    })
+}
+
+fn watched(kind: &str, f: &mut Fields) -> Result<What, String> {
+    Ok(match kind {
         "signal" => What::Signal(read_signal(f)?),
         "exec_failed" => What::ExecFailed(ExecFailed {
             errno: f.number("errno")?,
@@ -482,6 +471,33 @@ fn read_signal(f: &mut Fields) -> Result<Signal, String> {
             tid: f.known("by_tid")?,
             comm: f.bytes("comm")?,
         },
+    })
+}
+
+fn read_usage(f: &mut Fields) -> Result<Usage, String> {
+    Ok(Usage {
+        user_ns: f.known("user_ns")?,
+        system_ns: f.known("system_ns")?,
+        faults_minor: f.known("faults_minor")?,
+        faults_major: f.known("faults_major")?,
+        switches_voluntary: f.known("switches_voluntary")?,
+        switches_involuntary: f.known("switches_involuntary")?,
+        read_chars: f.known("read_chars")?,
+        written_chars: f.known("written_chars")?,
+        read_bytes: f.known("read_bytes")?,
+        written_bytes: f.known("written_bytes")?,
+    })
+}
+
+fn read_mm_end(f: &mut Fields) -> Result<MmEnd, String> {
+    Ok(MmEnd {
+        mm: f.number("mm")?,
+        peak_ns: f.number("peak_ns")?,
+        peak: f.memory("peak_")?,
+        last: f.memory("last_")?,
+        peak_vms: f.number("highest_vms")?,
+        peak_swap: f.number("highest_swap")?,
+        churn: f.churn()?,
     })
 }
 

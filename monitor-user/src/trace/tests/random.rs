@@ -164,21 +164,29 @@ impl Random {
                 cpu_ns: self.some(Self::u64),
                 charge: self.some(Self::u64),
             },
-            Kind::MmEnd => What::MmEnd(MmEnd {
-                mm: self.u64(),
-                peak: self.memory(),
-                peak_ns: self.u64(),
-                last: self.memory(),
-                peak_vms: self.u64(),
-                peak_swap: self.u64(),
-                churn: self.some(Self::churn),
-            }),
+            Kind::MmEnd => What::MmEnd(self.mm_end()),
             Kind::Snapshot => What::Snapshot(Snapshot {
                 parent: self.some(Self::process),
                 zombie: self.flag(),
                 first_run_ns: self.some(Self::u64),
                 stopped_ns: self.some(Self::u64),
             }),
+            Kind::Loss => What::Loss(Loss {
+                lost: (0..self.below(4))
+                    .map(|_| (format!("k{}é", self.below(9)), self.u64()))
+                    .collect(),
+            }),
+            Kind::Signal
+            | Kind::ExecFailed
+            | Kind::ForkFailed
+            | Kind::Sleep
+            | Kind::Session
+            | Kind::Moved => self.watched(kind),
+        }
+    }
+
+    fn watched(&mut self, kind: Kind) -> What {
+        match kind {
             Kind::Signal => What::Signal(Signal {
                 signal: self.u32(),
                 code: self.some(|random| random.u32().cast_signed()),
@@ -207,15 +215,22 @@ impl Random {
                 still: self.flag(),
             }),
             Kind::Session => What::Session(self.u32()),
-            Kind::Moved => What::Moved(Moved {
+            _ => What::Moved(Moved {
                 hierarchy: self.some(Self::u32),
                 path: self.bytes(),
             }),
-            Kind::Loss => What::Loss(Loss {
-                lost: (0..self.below(4))
-                    .map(|_| (format!("k{}é", self.below(9)), self.u64()))
-                    .collect(),
-            }),
+        }
+    }
+
+    fn mm_end(&mut self) -> MmEnd {
+        MmEnd {
+            mm: self.u64(),
+            peak: self.memory(),
+            peak_ns: self.u64(),
+            last: self.memory(),
+            peak_vms: self.u64(),
+            peak_swap: self.u64(),
+            churn: self.some(Self::churn),
         }
     }
 
