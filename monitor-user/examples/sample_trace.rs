@@ -5,8 +5,9 @@
 use std::path::Path;
 
 use rtrace::event::{
-    Event, Exec, Exit, Fork, Loss, Memory, MmEnd, Oom, OomScope, Reaped, Recording, Snapshot,
-    Subject, Thread, ThreadExit, Usage, What,
+    Event, Exec, ExecFailed, Exit, Fork, Loss, Memory, MmEnd, Moved, Oom, OomScope, Reaped,
+    Recording, Sender, SenderKind, Signal, Sleep, Snapshot, Subject, Thread, ThreadExit, Usage,
+    WaitState, What,
 };
 use rtrace::trace::{TraceWriter, WriterOptions};
 use rtrace::units::ProcessKey;
@@ -28,6 +29,39 @@ fn memory(mib: u64) -> Memory {
         swap: 0,
         vms: (mib + 100) << 20,
     }
+}
+
+/// One of each of what signals, failed calls and waits tell.
+fn watched() -> [What; 6] {
+    [
+        What::ExecFailed(ExecFailed {
+            errno: 2,
+            filename: b"/usr/local/bin/cc".into(),
+        }),
+        What::ForkFailed(11),
+        What::Sleep(Sleep {
+            since_ns: 5_000_200_000,
+            state: WaitState::Sleeping,
+            call: Some("futex".into()),
+            still: false,
+        }),
+        What::Session(CHILD.pid),
+        What::Moved(Moved {
+            hierarchy: Some(0),
+            path: b"/jobs/1".into(),
+        }),
+        What::Signal(Signal {
+            signal: 15,
+            code: Some(0),
+            for_process: true,
+            sender: Sender {
+                kind: SenderKind::User,
+                process: Some(ROOT),
+                tid: Some(ROOT.pid),
+                comm: b"make".into(),
+            },
+        }),
+    ]
 }
 
 fn events() -> Vec<(ProcessKey, What)> {
@@ -53,6 +87,8 @@ fn events() -> Vec<(ProcessKey, What)> {
         creator_mm: Some(1),
         memory: memory(1),
         comm: b"make".into(),
+        ns_pid: Some(CHILD.pid),
+        ns_level: Some(0),
     };
     events.push((CHILD, What::Fork(fork)));
     // The last argument isn't UTF-8.
@@ -95,13 +131,18 @@ fn events() -> Vec<(ProcessKey, What)> {
         status: 139,
         parent: Some(ROOT),
         cpu_ns,
+        first_run_ns: Some(5_000_100_000),
+        stopped_ns: Some(0),
     };
+    events.extend(watched().map(|what| (CHILD, what)));
     events.push((CHILD, What::Oom(killed())));
     let reaped = used(cpu_ns);
     events.extend([What::MmEnd(end), What::Exit(exit), What::Reaped(reaped)].map(|w| (CHILD, w)));
     let snapshot = Snapshot {
         parent: None,
         zombie: true,
+        first_run_ns: None,
+        stopped_ns: Some(0),
     };
     let lost = [("memory".to_owned(), 3), ("exec".to_owned(), 1)].into();
     events.extend([What::Snapshot(snapshot), What::Loss(Loss { lost })].map(|w| (ROOT, w)));
