@@ -1,6 +1,6 @@
 //! What can be typed.
 
-use std::{ffi::OsString, path::PathBuf};
+use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
 
@@ -74,6 +74,14 @@ pub(super) struct RecordArguments {
     /// how many values were compared and the largest difference. Takes up to a tenth of a CPU.
     #[arg(long)]
     pub(super) verify: bool,
+    /// End the recording after this time, for instance 90s or 5m, whatever still runs. The command goes on
+    /// unrecorded, and rtrace ends with it and with its status.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(super) duration: Option<Duration>,
+    /// Go on recording until the last descendant of the command has ended, for at most TIMEOUT if one is given
+    /// (--wait-all=10m). Ctrl-C stops waiting. Else descendants that live on have 300 ms to leave.
+    #[arg(long, value_name = "TIMEOUT", num_args = 0..=1, require_equals = true, value_parser = time)]
+    pub(super) wait_all: Option<Option<Duration>>,
     /// Leave a hook out. For tests of rtrace: what depends on it is missing then.
     #[arg(long, value_name = "HOOK", hide = true)]
     pub(super) without: Vec<String>,
@@ -156,6 +164,23 @@ pub(super) struct DoctorArguments {
     pub(super) for_admin: bool,
 }
 
+/// A time: a whole number with ms, s, m, h or d; seconds without.
+fn time(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("'{text}' is no time such as 500ms, 90s, 5m, 2h or 1d");
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let ms_each: u64 = match &text[digits.len()..] {
+        "ms" => 1,
+        "" | "s" => 1000,
+        "m" | "min" => 60 * 1000,
+        "h" => 60 * 60 * 1000,
+        "d" => 24 * 60 * 60 * 1000,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = digits.parse().map_err(|_not_a_number| wrong())?;
+    let ms = number.checked_mul(ms_each).filter(|ms| *ms > 0);
+    ms.map(Duration::from_millis).ok_or_else(wrong)
+}
+
 /// Bytes, with K, M or G for powers of 1024.
 fn size(text: &str) -> Result<u32, String> {
     let wrong = || format!("'{text}' is no size such as 65536, 512K or 64M of at most 1G");
@@ -205,6 +230,45 @@ mod tests {
         }
         let options = parse(&["rtrace", "record", "-q", "-o", "x", "--", "a", "--", "b"]);
         assert_eq!(options.command, ["a", "--", "b"]);
+    }
+
+    #[test]
+    fn times_have_units() {
+        let ms = |text| time(text).map(|time| time.as_millis());
+        assert_eq!(ms("500ms"), Ok(500));
+        assert_eq!(ms("90"), Ok(90_000));
+        assert_eq!(ms("90s"), Ok(90_000));
+        assert_eq!(ms("5m"), Ok(300_000));
+        assert_eq!(ms("2h"), Ok(7_200_000));
+        assert_eq!(ms("1d"), Ok(86_400_000));
+        for wrong in [
+            "",
+            "0",
+            "-1s",
+            "1.5s",
+            "s",
+            "5x",
+            "99999999999999999999",
+            "99999999999999999d",
+        ] {
+            assert!(time(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_timeout_of_waiting_needs_its_sign() {
+        let wait = |words: &[&str]| match Arguments::try_parse_from(words).unwrap().verb {
+            Verb::Record(options) => (options.wait_all, options.command),
+            _ => panic!("not a recording"),
+        };
+        let (time, command) = wait(&["rtrace", "record", "--wait-all", "sleep", "5"]);
+        assert_eq!((time, command.len()), (Some(None), 2));
+        let (time, command) = wait(&["rtrace", "record", "--wait-all=5m", "sleep", "5"]);
+        assert_eq!(
+            (time, command.len()),
+            (Some(Some(Duration::from_secs(300))), 2)
+        );
+        assert_eq!(wait(&["rtrace", "record", "true"]).0, None);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::{
     event::{Event, Exit, Recording},
     host::{facts, rights::Rights, user::Invoker},
     model::Summary,
-    record::{HOOKS, LaunchError, LoadError, Options, RecordError, Sink, record},
+    record::{After, HOOKS, LaunchError, LoadError, Options, RecordError, Sink, Until, record},
     report,
     trace::{Owner, TraceWriter, WriterOptions, set_aside},
 };
@@ -49,11 +49,15 @@ pub(super) fn run(arguments: &RecordArguments) -> anyhow::Result<ExitCode> {
         no_new_privileges: arguments.no_new_privs,
         invoker: invoker.clone(),
         charge: arguments.charge.clone(),
+        until: Until {
+            duration: arguments.duration,
+            after: arguments.wait_all.map_or(After::Helpers, After::All),
+        },
     };
     let output = arguments.output.clone();
     // Only if asked for: the command inherits stderr, so that where it is a terminal the line would
     // run through the command's own output.
-    let status_line = StatusLine::new(arguments.progress);
+    let status_line = StatusLine::new(arguments.progress, arguments.quiet);
     let owner = invoker.map(|invoker| Owner {
         uid: invoker.uid.as_raw(),
         gid: invoker.gid.as_raw(),
@@ -81,7 +85,7 @@ pub(super) fn run(arguments: &RecordArguments) -> anyhow::Result<ExitCode> {
         // The command has run: its status is what the caller waits for.
         complain(&format!("the trace is not complete: {error:#}"));
     }
-    Ok(ExitCode::from(command_status(outcome.status)))
+    Ok(ExitCode::from(command_status(outcome.command.wait())))
 }
 
 /// In the words of `rtrace doctor`.
@@ -232,5 +236,10 @@ impl Sink for Files {
             self.fail(error.into());
         }
         self.status_line.show(&self.summary, recording, now);
+    }
+
+    fn waiting(&mut self, since_ns: u64) {
+        self.status_line
+            .show_waiting(&self.summary, since_ns, facts::boot_ns());
     }
 }

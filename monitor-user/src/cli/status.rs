@@ -1,16 +1,20 @@
 //! The line that tells how a recording goes.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 
 use crate::{
     event::Recording,
     model::Summary,
+    report,
     units::{Bytes, Nanos},
 };
 
 /// A line on stderr that is written over itself. Off, it does nothing.
 pub(super) struct StatusLine {
     is_on: bool,
+    /// While it is waited for descendants the command is gone, so that the line disturbs less.
+    is_on_waiting: bool,
+    is_waiting: bool,
     is_shown: bool,
 }
 
@@ -18,17 +22,32 @@ pub(super) struct StatusLine {
 const CLEAR: &str = "\r\x1b[K";
 
 impl StatusLine {
-    pub(super) fn new(is_on: bool) -> Self {
+    /// `is_on`: it is shown while the command runs. Unless rtrace is to be quiet, it also says on a terminal whom it
+    /// waits for.
+    pub(super) fn new(is_on: bool, is_quiet: bool) -> Self {
         Self {
             is_on,
+            is_on_waiting: is_on || (!is_quiet && std::io::stderr().is_terminal()),
+            is_waiting: false,
             is_shown: false,
         }
     }
 
     pub(super) fn show(&mut self, summary: &Summary, recording: &Recording, now_ns: u64) {
-        if self.is_on {
+        if self.is_on && !self.is_waiting {
             self.is_shown = true;
             write(&format!("{CLEAR}{}", line(summary, recording, now_ns)));
+        }
+    }
+
+    pub(super) fn show_waiting(&mut self, summary: &Summary, since_ns: u64, now_ns: u64) {
+        if self.is_on_waiting {
+            self.is_waiting = true;
+            self.is_shown = true;
+            // A terminal wraps what fills its last column.
+            let width = super::terminal_width(std::io::stderr()).saturating_sub(1);
+            let line = report::waiting_line(summary, now_ns.saturating_sub(since_ns), width);
+            write(&format!("{CLEAR}{line}"));
         }
     }
 

@@ -194,6 +194,12 @@ impl Summary {
         self.live
     }
 
+    /// Those alive now, by pid, and what a person would call their program, as bytes.
+    pub fn alive(&self) -> impl Iterator<Item = (ProcessKey, &[u8])> {
+        let alive = self.processes.iter().filter(|(_, live)| !live.ended);
+        alive.map(|(key, live)| (*key, &*live.program))
+    }
+
     /// Most processes alive at once.
     pub fn max_live(&self) -> u64 {
         self.max_live
@@ -237,6 +243,12 @@ impl Summary {
     /// Start and end of the first process, which is the command; the end is `None` before it came.
     pub fn root(&self) -> Option<(ProcessKey, Option<u64>)> {
         self.root
+    }
+
+    /// Whether the first process has been seen and its end hasn't.
+    pub fn is_root_alive(&self) -> bool {
+        let root = self.root.and_then(|(key, _)| self.processes.get(&key));
+        root.is_some_and(|live| !live.ended)
     }
 
     /// Events seen.

@@ -3,7 +3,6 @@
 use std::{
     collections::VecDeque,
     ffi::OsString,
-    mem::MaybeUninit,
     os::{
         fd::{AsRawFd, RawFd},
         unix::ffi::{OsStrExt, OsStringExt},
@@ -15,13 +14,9 @@ use std::{
 
 use aya::maps::{MapData, RingBuf};
 use monitor_ebpf::abi::MOST_CPUS;
-use nix::{
-    sys::signal::{Signal, kill},
-    unistd::Pid,
-};
+use nix::{sys::signal::Signal, unistd::Pid};
 use tokio::{
     io::{Interest, unix::AsyncFd},
-    signal::unix::{Signal as SignalStream, SignalKind, signal},
     time::{Instant, MissedTickBehavior, interval, sleep_until},
 };
 
@@ -31,8 +26,11 @@ use super::{
     load::{LoadError, LoadOptions, Loaded, Passes, Resolution, StderrLog},
     losses::{Losses, full_tables},
     privileges, redact,
+    running::{Running, ended, pass_on},
+    signals::Signals,
     sorter::Sorter,
     survivors,
+    until::{self, After, Stop, Until},
     verify::Verifier,
 };
 use crate::{
@@ -47,8 +45,8 @@ const DRAIN_EVERY: Duration = Duration::from_millis(50);
 /// How often losses are looked at and sinks may put things in safety. With the time that events are
 /// held and the time to write them, a kill costs less than a second.
 const TICK_EVERY: Duration = Duration::from_millis(400);
-/// How long descendants that outlive the command are waited for: helpers leave within 80 ms.
-const LINGER: Duration = Duration::from_millis(300);
+/// How often it is looked who is left, while that is waited for.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// How long the kernel may take to free the last process: an RCU grace period, of 10 to 50 ms or, on a
 /// busy host, more than 100. What a process has used is known only then.
 const SETTLE: Duration = Duration::from_millis(300);
@@ -92,6 +90,8 @@ pub struct Options {
     pub invoker: Option<Invoker>,
     /// Which memory control group the command is charged to.
     pub charge: Choice,
+    /// When the recording ends.
+    pub until: Until,
 }
 
 /// Takes events in order. Runs in a thread of its own.
@@ -100,6 +100,8 @@ pub trait Sink: Send {
     fn events(&mut self, events: &[Event]);
     /// Called more than twice a second, with what is known of the recording so far.
     fn tick(&mut self, recording: &Recording);
+    /// Called as often while the command has ended and its descendants are waited for: since when, ns since boot.
+    fn waiting(&mut self, since_ns: u64);
 }
 
 /// How a recording ended.
@@ -108,13 +110,14 @@ pub struct Outcome<S> {
     pub recording: Recording,
     /// The sinks, for them to be finished.
     pub sink: S,
-    /// Status of the command as `wait` gives it.
-    pub status: u32,
+    /// The command.
+    pub command: Running,
 }
 
 enum Message {
     Events(Vec<Event>),
     Tick(Box<Recording>),
+    Waiting(u64),
 }
 
 /// Runs a command and records it.
@@ -123,7 +126,7 @@ enum Message {
 ///
 /// # Errors
 /// If the kernel side can't be put in place or the command can't be started. Once the command runs,
-/// its end is waited for whatever happens.
+/// its end is waited for whatever happens, unless the recording is to end before it.
 pub fn record<S: Sink + 'static>(
     words: &[OsString],
     options: &Options,
@@ -146,7 +149,8 @@ pub fn record<S: Sink + 'static>(
         command
     };
     let child = command.fork()?;
-    loaded.track_root(child.pid.as_raw().unsigned_abs())?;
+    let pid = child.pid;
+    loaded.track_root(pid.as_raw().unsigned_abs())?;
     let charge = group.begin(child.pid.as_raw().unsigned_abs())?;
     if charge.as_ref().is_some_and(charge::Watch::is_charged) {
         loaded.read_charge()?;
@@ -165,7 +169,7 @@ pub fn record<S: Sink + 'static>(
         .map_err(|error| RecordError::system("cannot start the collector", error))?;
     let result: Result<_, RecordError> = runtime.block_on(async {
         // Before the command can end or the terminal can send anything.
-        let signals = Signals::new()?;
+        let mut signals = Signals::new()?;
         let ring = watch(ring)?;
         let pid = child.release()?;
         if !loaded
@@ -192,18 +196,25 @@ pub fn record<S: Sink + 'static>(
             has_more: false,
             keep_arguments: options.keep_arguments,
             charge,
+            deadline: options.until.deadline(),
+            after: options.until.after,
             recording,
         };
-        Ok((collector.run(pid, signals).await, worker))
+        let recording = collector.run(pid, &mut signals).await;
+        Ok((recording, worker, signals))
     });
-    let ((recording, status), worker) = result?;
+    let (recording, worker, signals) = result?;
     let sink = worker.join().map_err(|_panic| {
         RecordError::system("the writer failed", std::io::Error::other("it panicked"))
     })?;
+    let command = match recording.exit_status {
+        Some(status) => Running::ended(status),
+        None => Running::still(runtime, signals, pid),
+    };
     Ok(Outcome {
         recording,
         sink,
-        status,
+        command,
     })
 }
 
@@ -246,6 +257,7 @@ fn run_sink<S: Sink>(mut sink: S, messages: &Receiver<Message>) -> S {
         match message {
             Message::Events(events) => sink.events(&events),
             Message::Tick(recording) => sink.tick(&recording),
+            Message::Waiting(since_ns) => sink.waiting(since_ns),
         }
     }
     sink
@@ -279,31 +291,6 @@ fn watch(ring: RingBuf<MapData>) -> Result<AsyncFd<Ring>, RecordError> {
         .map_err(|error| RecordError::system("cannot wait for the ring buffer", error))
 }
 
-/// Signals that the recorder lives through: the terminal's go to the command as well, those meant
-/// to end it are passed on.
-struct Signals {
-    child: SignalStream,
-    interrupt: SignalStream,
-    quit: SignalStream,
-    terminate: SignalStream,
-    hangup: SignalStream,
-}
-
-impl Signals {
-    fn new() -> Result<Self, RecordError> {
-        let listen = |kind| {
-            signal(kind).map_err(|error| RecordError::system("cannot handle signals", error))
-        };
-        Ok(Self {
-            child: listen(SignalKind::child())?,
-            interrupt: listen(SignalKind::interrupt())?,
-            quit: listen(SignalKind::quit())?,
-            terminate: listen(SignalKind::terminate())?,
-            hangup: listen(SignalKind::hangup())?,
-        })
-    }
-}
-
 struct Collector {
     verifier: Option<Verifier>,
     decoder: Decoder,
@@ -319,16 +306,35 @@ struct Collector {
     has_more: bool,
     keep_arguments: bool,
     charge: Option<charge::Watch>,
+    /// When the recording ends whatever still runs.
+    deadline: Option<Instant>,
+    after: After,
     recording: Recording,
 }
 
 impl Collector {
-    async fn run(mut self, pid: Pid, mut signals: Signals) -> (Recording, u32) {
+    async fn run(mut self, pid: Pid, signals: &mut Signals) -> Recording {
+        let stop = self.record(pid, signals).await;
+        if let Stop::Command(_) = stop {
+            if self.after.waits_for_all() {
+                self.wait_for_all(signals).await;
+            }
+            self.finish_verifier();
+            self.linger().await;
+        }
+        self.finish_verifier();
+        self.wait_for_verifier().await;
+        self.finish(stop)
+    }
+
+    /// Records until the command has ended or time is up.
+    async fn record(&mut self, pid: Pid, signals: &mut Signals) -> Stop {
         let mut drain = interval(DRAIN_EVERY);
         let mut tick = interval(TICK_EVERY);
         drain.set_missed_tick_behavior(MissedTickBehavior::Delay);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let end = loop {
+        let deadline = self.deadline;
+        loop {
             tokio::select! {
                 ready = self.ring.readable() => {
                     if let Ok(mut guard) = ready {
@@ -339,9 +345,12 @@ impl Collector {
                 _ = drain.tick() => self.drain(),
                 () = tokio::task::yield_now(), if self.has_more => self.drain(),
                 _ = tick.tick() => self.tick(),
+                () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
+                    return Stop::Time;
+                }
                 _ = signals.child.recv() => {
                     if let Some(end) = ended(pid) {
-                        break end;
+                        return Stop::Command(end);
                     }
                 }
                 // The terminal sends these two to the command itself.
@@ -350,13 +359,34 @@ impl Collector {
                 _ = signals.terminate.recv() => pass_on(pid, Signal::SIGTERM),
                 _ = signals.hangup.recv() => pass_on(pid, Signal::SIGHUP),
             }
-        };
+        }
+    }
+
+    /// Records until the last descendant has ended, time is up, or somebody wants it to end.
+    async fn wait_for_all(&mut self, signals: &mut Signals) {
+        let since_ns = facts::boot_ns();
+        let end = until::earlier(self.after.deadline(), self.deadline);
+        let mut look = interval(LOOK_EVERY);
+        let mut tick = interval(TICK_EVERY);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        while survivors::any_alive(&self.loaded) && end.is_none_or(|end| Instant::now() < end) {
+            tokio::select! {
+                _ = look.tick() => self.drain(),
+                _ = tick.tick() => {
+                    self.tick();
+                    // See `tick`.
+                    let _busy = self.to_sinks.try_send(Message::Waiting(since_ns));
+                }
+                () = signals.asked_to_end() => return,
+            }
+        }
+    }
+
+    fn finish_verifier(&mut self) {
         if let Some(verifier) = &mut self.verifier {
             verifier.finish_soon();
         }
-        self.linger().await;
-        self.wait_for_verifier().await;
-        self.finish(end)
     }
 
     /// Waits until the last comparison is done, unless that takes too long: then it doesn't count.
@@ -380,9 +410,10 @@ impl Collector {
 
     /// Waits for descendants that are about to leave, and for the kernel to free the dead.
     async fn linger(&mut self) {
-        let end = Instant::now() + LINGER;
-        while survivors::any_alive(&self.loaded) && Instant::now() < end {
-            sleep_until(Instant::now() + Duration::from_millis(10)).await;
+        let end = until::earlier(Some(Instant::now() + until::LINGER), self.deadline);
+        let is_before = |end: Option<Instant>| end.is_none_or(|end| Instant::now() < end);
+        while survivors::any_alive(&self.loaded) && is_before(end) {
+            sleep_until(Instant::now() + LOOK_EVERY).await;
             self.drain();
         }
         let end = Instant::now() + SETTLE;
@@ -547,10 +578,14 @@ impl Collector {
             .try_send(Message::Tick(Box::new(self.recording.clone())));
     }
 
-    fn finish(mut self, end: End) -> (Recording, u32) {
+    fn finish(mut self, stop: Stop) -> Recording {
         self.note_verification();
+        let end = match stop {
+            Stop::Command(end) => Some(end),
+            Stop::Time => None,
+        };
         if let Some(found) = &mut self.recording.verification {
-            found.max_rss_bytes = Some(end.max_rss_bytes);
+            found.max_rss_bytes = end.map(|end| end.max_rss_bytes);
         }
         if survivors::any_alive(&self.loaded) {
             // Nothing may happen between the last look at the buffer and the look at who is left.
@@ -586,7 +621,7 @@ impl Collector {
         self.wait_and_send(rest);
         self.read_counters();
         self.recording.end_ns = Some(facts::boot_ns());
-        self.recording.exit_status = Some(end.status);
+        self.recording.exit_status = end.map(|end| end.status);
         self.recording.lost = self.losses.total();
         if self.decoder.malformed() > 0 {
             self.recording
@@ -594,7 +629,7 @@ impl Collector {
                 .insert("malformed".to_owned(), self.decoder.malformed());
         }
         self.recording.late_events = self.sorter.late();
-        (self.recording, end.status)
+        self.recording
     }
 }
 
@@ -613,40 +648,6 @@ fn check_start(loaded: &Loaded, pid: Pid) -> Result<(), RecordError> {
         }
     }
     Ok(())
-}
-
-/// How the command ended.
-#[derive(Clone, Copy)]
-struct End {
-    /// As `wait` gives it.
-    status: u32,
-    /// `ru_maxrss`: highest RSS of it or of a descendant that was reaped, bytes.
-    max_rss_bytes: u64,
-}
-
-/// The command's end, if it has ended.
-///
-/// Not by nix, which refuses a status with a real-time signal after it has reaped the process.
-#[expect(unsafe_code, reason = "the raw status is what is wanted")]
-fn ended(pid: Pid) -> Option<End> {
-    let mut status = 0;
-    let mut usage = MaybeUninit::<nix::libc::rusage>::zeroed();
-    // SAFETY: a system call that writes one number and one struct of numbers, for which zero is a value.
-    let (reaped, usage) = unsafe {
-        let options = nix::libc::WNOHANG;
-        let reaped = nix::libc::wait4(pid.as_raw(), &raw mut status, options, usage.as_mut_ptr());
-        (reaped, usage.assume_init())
-    };
-    (reaped == pid.as_raw()).then(|| End {
-        status: status.unsigned_abs(),
-        // The kernel counts KiB.
-        max_rss_bytes: u64::try_from(usage.ru_maxrss).unwrap_or(0) * 1024,
-    })
-}
-
-fn pass_on(pid: Pid, signal: Signal) {
-    // It may be gone already.
-    let _gone = kill(pid, signal);
 }
 
 #[cfg(test)]

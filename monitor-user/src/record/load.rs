@@ -342,17 +342,40 @@ impl Loaded {
 
     /// Processes that are traced now, the dead that haven't been freed included.
     pub(super) fn tracked(&self) -> Vec<(u32, TrackedProcess)> {
+        let mut all = Vec::new();
+        self.each_tracked(|pid, process| {
+            all.push((pid, process));
+            true
+        });
+        all
+    }
+
+    /// Whether something holds for any of them; looks no further than the first.
+    pub(super) fn is_any(&self, holds: impl Fn(&TrackedProcess) -> bool) -> bool {
+        let mut is_found = false;
+        self.each_tracked(|_, process| {
+            is_found = holds(&process);
+            !is_found
+        });
+        is_found
+    }
+
+    /// Shows one after the other, as long as `take` wants more.
+    fn each_tracked(&self, mut take: impl FnMut(u32, TrackedProcess) -> bool) {
         let Some(map) = self.ebpf.map("PROCESSES") else {
-            return Vec::new();
+            return;
         };
         let Ok(map) = HashMap::<_, u32, [u8; size_of::<TrackedProcess>()]>::try_from(map) else {
-            return Vec::new();
+            return;
         };
         // An entry that goes away meanwhile is no error: it isn't there any more.
-        map.iter()
-            .filter_map(Result::ok)
-            .filter_map(|(pid, bytes)| Some((pid, TrackedProcess::read_from_bytes(&bytes).ok()?)))
-            .collect()
+        for (pid, bytes) in map.iter().filter_map(Result::ok) {
+            let wants_more =
+                TrackedProcess::read_from_bytes(&bytes).is_ok_and(|process| take(pid, process));
+            if !wants_more {
+                return;
+            }
+        }
     }
 
     /// Sums over all address spaces; `None` where counters can't be read exactly.

@@ -12,14 +12,19 @@ mod object;
 mod places;
 mod privileges;
 mod redact;
+mod running;
+mod signals;
 mod sorter;
 mod survivors;
+mod until;
 mod verify;
 
 pub use collect::{Options, Outcome, Sink, record};
 pub use hooks::{HOOKS, Hook, Support, support};
 pub use launch::{Command, LaunchError};
 pub use load::{BTF, LoadError, Passes, Resolution, try_load};
+pub use running::Running;
+pub use until::{After, Until};
 
 use thiserror::Error;
 

@@ -58,10 +58,7 @@ pub(super) fn snapshots(loaded: &Loaded) -> Vec<Event> {
 
 /// Whether any traced process can still do something.
 pub(super) fn any_alive(loaded: &Loaded) -> bool {
-    loaded
-        .tracked()
-        .iter()
-        .any(|(_, process)| process.flags & TrackedProcess::DEAD == 0)
+    loaded.is_any(|process| process.flags & TrackedProcess::DEAD == 0)
 }
 
 /// State and parent: fields 3 and 4 of `/proc/PID/stat`; the name before them may contain anything.

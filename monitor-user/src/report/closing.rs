@@ -4,7 +4,7 @@ use crate::{
     event::Recording,
     model::{Summary, skipped_events},
     report::{
-        ExitReport,
+        ExitReport, alive,
         bounds::sum_peak,
         escape::{escape, shorten},
         value::asked,
@@ -13,8 +13,8 @@ use crate::{
     units::{Bytes, Nanos},
 };
 
-/// At most six lines, and more if the recording checked itself: memory at the peak and by whom, how much to ask for,
-/// time and end, processes, trust, what
+/// At most seven lines, and more if the recording checked itself: memory at the peak and by whom, how much to ask for,
+/// time and end, processes, who is still alive, trust, what
 /// was checked, and the command to type next. Lines are shortened to `width` columns, but never that command,
 /// nor what was checked.
 ///
@@ -27,11 +27,11 @@ pub fn closing_lines(
 ) -> Vec<String> {
     let mut lines = vec![memory(summary, recording)];
     lines.extend(request(summary, recording));
-    lines.extend([
-        time(summary, recording),
-        processes(summary),
-        trust(summary, recording),
-    ]);
+    lines.extend([time(summary, recording), processes(summary)]);
+    if summary.live() > 0 {
+        lines.push(format!("alive:     {}", alive::names(summary)));
+    }
+    lines.push(trust(summary, recording));
     let mut lines: Vec<String> = lines.iter().map(|l| shorten(l, width)).collect();
     lines.extend(checked(recording));
     lines.push(format!("next:      rtrace report {}", file_word(trace)));
@@ -85,6 +85,7 @@ fn time(summary: &Summary, recording: &Recording) -> String {
             "the command {}",
             words::ended(ExitReport::from_status(status))
         ),
+        None if summary.is_root_alive() => "the command still runs".to_owned(),
         None => "how the command ended is not known".to_owned(),
     };
     let root = summary.root();

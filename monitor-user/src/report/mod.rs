@@ -4,6 +4,7 @@
 //! terminal width, colour and the like come in as arguments. [`closing_lines`] are the few lines
 //! that a recorder says at its end, from the light fold alone.
 
+mod alive;
 mod bounds;
 mod bytes;
 mod charge;
@@ -18,6 +19,7 @@ mod value;
 mod verification;
 mod words;
 
+pub use alive::waiting_line;
 pub use bytes::ByteText;
 pub use charge::{ChargeReport, ChargeSplitReport};
 pub use closing::closing_lines;
