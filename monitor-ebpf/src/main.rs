@@ -49,6 +49,8 @@ mod pass;
 #[cfg(target_arch = "bpf")]
 mod preempt;
 #[cfg(target_arch = "bpf")]
+mod snapshot;
+#[cfg(target_arch = "bpf")]
 mod tree;
 
 #[cfg(not(target_arch = "bpf"))]

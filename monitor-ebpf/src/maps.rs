@@ -31,6 +31,8 @@ static CONFIG: Config = Config {
     recorder_tid: 0,
     vm_by_calls: 0,
     faults: 0,
+    attaches: 0,
+    whole_host: 0,
     mapping_calls: [0; 8],
 };
 
@@ -62,6 +64,18 @@ pub(crate) static FULL: PerCpuArray<u64> = PerCpuArray::with_max_entries(2, 0);
 /// Traced processes by pid, from before they can run until the kernel frees them.
 #[map]
 pub(crate) static PROCESSES: HashMap<u32, TrackedProcess> = HashMap::with_max_entries(65_536, 0);
+
+/// Processes that were named to be recorded, by pid; what they descend from isn't. The values say nothing.
+#[map]
+pub(crate) static TARGETS: HashMap<u32, u8> = HashMap::with_max_entries(1024, 0);
+
+/// Processes that lost their parent while it was looked who is there, by pid: when they started.
+#[map]
+pub(crate) static CLAIMED: HashMap<u32, u64> = HashMap::with_max_entries(65_536, 0);
+
+/// 0: processes that were found so far; 1: whether it is being looked who is there.
+#[map]
+pub(crate) static FOUND: Array<u64> = Array::with_max_entries(2, 0);
 
 /// Address spaces of traced processes by the address of their `mm_struct`, until they are torn
 /// down. The address is reused at once after that, so an entry must not outlive `exit_mmap`.

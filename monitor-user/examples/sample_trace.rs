@@ -102,6 +102,7 @@ fn events() -> Vec<(ProcessKey, What)> {
     let snapshot = Snapshot {
         parent: None,
         zombie: true,
+        found: None,
     };
     let lost = [("memory".to_owned(), 3), ("exec".to_owned(), 1)].into();
     events.extend([What::Snapshot(snapshot), What::Loss(Loss { lost })].map(|w| (ROOT, w)));

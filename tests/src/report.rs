@@ -21,7 +21,8 @@ pub struct Id {
 /// `rtrace report --json`.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Report {
-    /// The recorded command.
+    /// The recorded command; pid 0 if there was none.
+    #[serde(deserialize_with = "root")]
     pub root: Id,
     /// Every process of the tree.
     pub processes: Vec<Process>,
@@ -33,11 +34,23 @@ pub struct Report {
     pub trust: Trust,
 }
 
+fn root<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Id, D::Error> {
+    let none = Id {
+        pid: 0,
+        start_ns: None,
+    };
+    Ok(Option::deserialize(deserializer)?.unwrap_or(none))
+}
+
 /// How it was recorded.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Recording {
     /// By how much one counter may be wrong.
     pub rss_bound_bytes: u64,
+    /// Start of the recording, ns since boot.
+    pub start_ns: u64,
+    /// All processes that were there already had been found, ns since boot.
+    pub attached_ns: Option<u64>,
     /// Instructions that the verifier looked at, by BPF program.
     #[serde(default)]
     pub verified_instructions: BTreeMap<String, u64>,
@@ -150,6 +163,10 @@ pub struct Process {
     pub end_ns: Option<u64>,
     /// Process that created it; `None` for the root.
     pub creator: Option<Id>,
+    /// Where `creator` is from, if not from its creation.
+    pub creator_from: Option<String>,
+    /// It was there before the recording and was found then, ns since boot.
+    pub found_ns: Option<u64>,
     /// Thread that created it.
     pub creator_tid: Option<u32>,
     /// Live threads of the creator then.

@@ -12,7 +12,7 @@ use nix::{
     unistd::Pid,
 };
 use rtrace_tests::{
-    harness::{self, Recorder, eventually, files_in},
+    harness::{self, Recorder, eventually, files_in, tail_of},
     report::{Process, Report},
 };
 
@@ -74,7 +74,7 @@ fn the_last_descendant_is_waited_for() -> anyhow::Result<()> {
         .iter()
         .filter(|p| p.start_ns > root_end)
         .count();
-    assert_eq!(after, 1, "{:?}", report.processes);
+    assert!(after >= 1, "{:?}", report.processes);
     let shells = report.others().into_iter().filter(|p| p.code() == Some(9));
     assert_eq!(
         shells.map(|p| p.survived_root).collect::<Vec<_>>(),
@@ -115,6 +115,7 @@ fn waiting_ends_when_rtrace_is_interrupted() -> anyhow::Result<()> {
     let trace = folder.path().join("t.parquet");
     let mut rtrace = started(&trace, "--wait-all", LIVES_ON)?;
     let pid = Pid::from_raw(rtrace.id().try_into()?);
+    eventually("the beginning", || Ok(tail_of(&trace).exists()))?;
     // As long as the command runs, the signal is its own and rtrace lives through it.
     eventually("the end of rtrace", || {
         kill(pid, Signal::SIGINT)?;

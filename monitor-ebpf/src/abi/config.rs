@@ -32,6 +32,12 @@ pub struct Layout {
     pub task_group_leader: Offset,
     /// `task_struct.real_parent`.
     pub task_real_parent: Offset,
+    /// First child in `task_struct.children`.
+    pub task_children: Offset,
+    /// Next child in `task_struct.sibling`.
+    pub task_sibling: Offset,
+    /// `task_struct.flags`.
+    pub task_flags: Offset,
     /// `task_struct.mm`.
     pub task_mm: Offset,
     /// `task_struct.active_mm`.
@@ -102,6 +108,9 @@ impl Layout {
         task_start_boottime: u32::MAX,
         task_group_leader: u32::MAX,
         task_real_parent: u32::MAX,
+        task_children: u32::MAX,
+        task_sibling: u32::MAX,
+        task_flags: u32::MAX,
         task_mm: u32::MAX,
         task_active_mm: u32::MAX,
         task_signal: u32::MAX,
@@ -167,6 +176,10 @@ pub struct Config {
     pub vm_by_calls: u32,
     /// What page faults tell: a sum of [`Self::SEES_WRITES`] and [`Self::COUNTS_PAGES`].
     pub faults: u32,
+    /// 1: processes that are there already are recorded too, and their new threads and processes.
+    pub attaches: u32,
+    /// 1: all of them, but kernel threads and the recorder.
+    pub whole_host: u32,
     /// Numbers of the system calls that change mappings; unused ones are `u32::MAX`.
     pub mapping_calls: [u32; 8],
 }
@@ -179,6 +192,6 @@ impl Config {
 }
 
 const _: () = {
-    assert!(core::mem::size_of::<Layout>() == (33 + 12 + 16) * 4);
-    assert!(core::mem::size_of::<Config>() == 112);
+    assert!(core::mem::size_of::<Layout>() == (36 + 12 + 16) * 4);
+    assert!(core::mem::size_of::<Config>() == 120);
 };

@@ -33,20 +33,22 @@ impl Kind {
     pub const MM_END: u16 = 9;
     /// [`super::OomRecord`]: the OOM killer chose a process.
     pub const OOM: u16 = 10;
+    /// [`super::SnapshotRecord`]: a process was there before the recording began.
+    pub const SNAPSHOT: u16 = 11;
     /// Which records are dropped first when the buffer fills.
     ///
     /// A memory record is replaced by the next one. Without a fork, an exec or an exit the tree is
     /// wrong, so the rest of the buffer is theirs alone.
     pub const fn priority(kind: u16) -> Priority {
         match kind {
-            Self::FORK | Self::EXEC | Self::EXIT => Priority::Lifecycle,
+            Self::FORK | Self::EXEC | Self::EXIT | Self::SNAPSHOT => Priority::Lifecycle,
             Self::MEMORY => Priority::Memory,
             _ => Priority::Detail,
         }
     }
 
     /// Number of kinds.
-    pub const COUNT: u16 = 11;
+    pub const COUNT: u16 = 12;
 
     /// Stable names, in the order of the numbers; the trace's metadata uses them.
     pub const NAMES: [&'static str; Self::COUNT as usize] = [
@@ -61,6 +63,7 @@ impl Kind {
         "memory",
         "mm_end",
         "oom",
+        "snapshot",
     ];
 }
 
@@ -141,7 +144,7 @@ mod tests {
         assert!(is(Priority::Memory, &[Kind::MEMORY]));
         assert!(is(
             Priority::Lifecycle,
-            &[Kind::FORK, Kind::EXEC, Kind::EXIT]
+            &[Kind::FORK, Kind::EXEC, Kind::EXIT, Kind::SNAPSHOT]
         ));
         assert!(Priority::Memory < Priority::Detail && Priority::Detail < Priority::Lifecycle);
     }

@@ -11,6 +11,7 @@ mod memory;
 mod oom;
 mod places;
 mod process;
+mod snapshot;
 mod space;
 mod tracked;
 
@@ -25,11 +26,12 @@ pub use process::{
     ARGS_CHUNK, ARGS_CHUNKS, ArgsRecord, COMM_LEN, EXEC_DATA, ExecRecord, ExitRecord, FILENAME_MAX,
     ForkRecord, ReapedRecord, RenameRecord, ThreadRecord, Usage,
 };
+pub use snapshot::SnapshotRecord;
 pub use space::AddressSpace;
 pub use tracked::TrackedProcess;
 
 /// Raised whenever a layout in this module changes; written into every trace.
-pub const ABI_VERSION: u32 = 3;
+pub const ABI_VERSION: u32 = 4;
 
 /// Asserts size and field offsets of a record at compile time.
 ///

@@ -12,7 +12,7 @@ use crate::{
     event::{Event, Exit, Recording},
     host::{facts, rights::Rights, user::Invoker},
     model::Summary,
-    record::{After, HOOKS, LaunchError, LoadError, Options, RecordError, Sink, Until, record},
+    record::{Attach, HOOKS, LaunchError, LoadError, Options, RecordError, Sink, Until, record},
     report,
     trace::{Owner, TraceWriter, WriterOptions, set_aside},
 };
@@ -49,9 +49,13 @@ pub(super) fn run(arguments: &RecordArguments) -> anyhow::Result<ExitCode> {
         no_new_privileges: arguments.no_new_privs,
         invoker: invoker.clone(),
         charge: arguments.charge.clone(),
+        attach: Attach {
+            pids: arguments.pid.clone(),
+            whole_host: arguments.whole_host,
+        },
         until: Until {
             duration: arguments.duration,
-            after: arguments.wait_all.map_or(After::Helpers, After::All),
+            after: arguments.wait_all.unwrap_or_default(),
         },
     };
     let output = arguments.output.clone();

@@ -11,11 +11,18 @@ use crate::{
 
 /// A line on stderr that is written over itself. Off, it does nothing.
 pub(super) struct StatusLine {
-    is_on: bool,
-    /// While it is waited for descendants the command is gone, so that the line disturbs less.
-    is_on_waiting: bool,
+    shows: Shows,
     is_waiting: bool,
     is_shown: bool,
+}
+
+/// When it is shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shows {
+    Never,
+    /// While descendants are waited for: the command is gone then, so that the line disturbs less.
+    Waiting,
+    Always,
 }
 
 /// Back to the first column, and clear the line (ECMA-48: CR, EL).
@@ -26,22 +33,27 @@ impl StatusLine {
     /// waits for.
     pub(super) fn new(is_on: bool, is_quiet: bool) -> Self {
         Self {
-            is_on,
-            is_on_waiting: is_on || (!is_quiet && std::io::stderr().is_terminal()),
+            shows: if is_on {
+                Shows::Always
+            } else if !is_quiet && std::io::stderr().is_terminal() {
+                Shows::Waiting
+            } else {
+                Shows::Never
+            },
             is_waiting: false,
             is_shown: false,
         }
     }
 
     pub(super) fn show(&mut self, summary: &Summary, recording: &Recording, now_ns: u64) {
-        if self.is_on && !self.is_waiting {
+        if self.shows == Shows::Always && !self.is_waiting {
             self.is_shown = true;
             write(&format!("{CLEAR}{}", line(summary, recording, now_ns)));
         }
     }
 
     pub(super) fn show_waiting(&mut self, summary: &Summary, since_ns: u64, now_ns: u64) {
-        if self.is_on_waiting {
+        if self.shows != Shows::Never {
             self.is_waiting = true;
             self.is_shown = true;
             // A terminal wraps what fills its last column.

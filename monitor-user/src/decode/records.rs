@@ -3,15 +3,15 @@
 use monitor_ebpf::abi::{
     Churn as KernelChurn, ExitRecord, ForkRecord, Header, Kind, Memory as KernelMemory,
     MemoryRecord, MmEndRecord, OomRecord, OomScope as AbiScope, Parts as KernelParts, ReapedRecord,
-    RenameRecord, ThreadRecord,
+    RenameRecord, SnapshotRecord, ThreadRecord,
 };
 use zerocopy::FromBytes;
 
 use super::usage;
 use crate::{
     event::{
-        Churn, Event, Exit, Fork, Memory, Mm, MmEnd, Oom, OomScope, Parts, Reaped, Subject, Thread,
-        ThreadExit, What,
+        Churn, Event, Exit, Fork, Found, Memory, Mm, MmEnd, Oom, OomScope, Parts, Reaped, Snapshot,
+        Subject, Thread, ThreadExit, What,
     },
     units::ProcessKey,
 };
@@ -57,6 +57,7 @@ pub(super) fn decode(header: &Header, bytes: &[u8], page_size: u64) -> Option<Ev
             }
         }
         Kind::MM_END => What::MmEnd(mm_end(&read::<MmEndRecord>(bytes)?, page_size)),
+        Kind::SNAPSHOT => What::Snapshot(snapshot(&read::<SnapshotRecord>(bytes)?, page_size)),
         Kind::OOM => What::Oom(oom(&read::<OomRecord>(bytes)?, page_size)),
         _ => return None,
     };
@@ -75,6 +76,22 @@ fn fork(record: &ForkRecord, page_size: u64) -> What {
         memory: memory(&record.memory, page_size),
         comm: text(&record.comm),
     })
+}
+
+fn snapshot(record: &SnapshotRecord, page_size: u64) -> Snapshot {
+    let mm = address_space(record.mm);
+    Snapshot {
+        parent: process(record.parent_pid, record.parent_start_ns),
+        zombie: record.threads == 0,
+        found: Some(Found {
+            mm,
+            memory: mm.map(|_| memory(&record.memory, page_size)),
+            threads: record.threads,
+            has_executed: record.is_forked == 0,
+            comm: text(&record.comm),
+            argv: None,
+        }),
+    }
 }
 
 fn thread(record: &ThreadRecord) -> What {

@@ -2,7 +2,7 @@
 
 use monitor_ebpf::abi::{
     ArgsRecord, CGROUP_NAME, Churn, ExecRecord, ExitRecord, ForkRecord, Header, Kind, Memory,
-    MemoryRecord, OomRecord, OomScope, Parts,
+    MemoryRecord, OomRecord, OomScope, Parts, SnapshotRecord,
 };
 use zerocopy::IntoBytes;
 
@@ -52,6 +52,53 @@ fn decode_all(records: &[Vec<u8>]) -> (Vec<Event>, u64) {
     }
     decoder.finish(|event| events.push(event));
     (events, decoder.malformed())
+}
+
+#[test]
+fn a_process_that_was_there_is_told_with_its_memory() {
+    let record = SnapshotRecord {
+        header: header(Kind::SNAPSHOT, 5, 9),
+        mm: 3,
+        parent_start_ns: 2,
+        parent_pid: 4,
+        threads: 6,
+        memory: Memory {
+            rss: [1, 2, 3, 4],
+            total_vm: 50,
+        },
+        comm: *b"worker\0.........",
+        ..SnapshotRecord::default()
+    };
+    let gone = SnapshotRecord {
+        mm: 0,
+        threads: 0,
+        is_forked: 1,
+        ..record
+    };
+    let (events, malformed) = decode_all(&[record.as_bytes().to_vec(), gone.as_bytes().to_vec()]);
+    assert_eq!((events.len(), malformed), (2, 0));
+    let snapshot = |event: &Event| match &event.what {
+        What::Snapshot(snapshot) => snapshot.clone(),
+        other => panic!("no snapshot: {other:?}"),
+    };
+    let first = snapshot(&events[0]);
+    let parent = first.parent.unwrap();
+    assert_eq!((parent.pid, parent.start_ns, first.zombie), (4, 2, false));
+    let found = first.found.unwrap();
+    assert_eq!(
+        (found.mm, found.threads, found.has_executed),
+        (Some(3), 6, true)
+    );
+    assert_eq!((found.comm, found.argv), (b"worker".to_vec(), None));
+    let memory = found.memory.unwrap();
+    assert_eq!((memory.anon, memory.vms), (2 * PAGE, 50 * PAGE));
+    let last = snapshot(&events[1]);
+    assert!(last.zombie);
+    let found = last.found.unwrap();
+    assert_eq!(
+        (found.mm, found.memory, found.has_executed),
+        (None, None, false)
+    );
 }
 
 fn exec_of(event: &Event) -> &Exec {

@@ -13,7 +13,7 @@ mod verification;
 pub use charge::{Charge, ChargeScope, ChargeSplit};
 pub use memory::{Churn, Memory, MmEnd, Parts};
 pub use oom::{Oom, OomScope};
-pub use process::{Exec, Exit, Fork, Loss, Reaped, Snapshot, Thread, ThreadExit, Usage};
+pub use process::{Exec, Exit, Fork, Found, Loss, Reaped, Snapshot, Thread, ThreadExit, Usage};
 pub use recording::Recording;
 pub use verification::{Compared, Difference, Skipped, Verification};
 
@@ -79,7 +79,7 @@ pub enum What {
     },
     /// An address space was torn down.
     MmEnd(MmEnd),
-    /// The recorder looked at a process itself, at the end of the recording.
+    /// The recorder looked at a process itself, at the beginning or the end of the recording.
     Snapshot(Snapshot),
     /// Events were lost since the last event of this kind.
     Loss(Loss),

@@ -42,6 +42,13 @@ pub struct Recording {
     pub root_pid: u32,
     /// Start of that process, ns since boot.
     pub root_start_ns: u64,
+    /// Processes that were there already and were named to be recorded, with their descendants.
+    pub attached_pids: Vec<u32>,
+    /// Whether all processes of the host are recorded.
+    pub whole_host: bool,
+    /// When all that were there already had been found, ns since boot: from here on nothing is missing. `None`: none
+    /// were looked for.
+    pub attached_ns: Option<u64>,
     /// End: status of the command as `wait` gives it.
     pub exit_status: Option<u32>,
     /// A memory row is due when a kind, or VMS, has moved by this many bytes; 0: at every change.

@@ -1,7 +1,7 @@
 //! A process while the fold runs: what events said, in no particular order.
 
 use crate::{
-    event::{Event, Exec, Exit, Fork, Mm, Oom, Reaped, Snapshot},
+    event::{Event, Exec, Exit, Fork, Found, Mm, Oom, Reaped, Snapshot},
     model::{
         memory::Track,
         tree::{How, Image},
@@ -38,6 +38,8 @@ pub(super) struct Draft {
     pub(super) reaped: Option<(u64, Reaped)>,
     /// The OOM killer chose it: time and row. Never more than once.
     pub(super) oom: Option<(u64, Oom)>,
+    /// It was there when the recording began: when that was seen, its parent then, and what was seen.
+    pub(super) found: Option<(u64, Option<ProcessKey>, Found)>,
     /// Look at the end of the recording, with its time.
     pub(super) snapshot: Option<(u64, Snapshot)>,
 }
@@ -70,6 +72,7 @@ impl Draft {
             exits: Vec::new(),
             reaped: None,
             oom: None,
+            found: None,
             snapshot: None,
         }
     }
@@ -109,6 +112,22 @@ impl ImageDraft {
             comm,
             mm,
             ..empty(How::Inherited, Some(start_ns))
+        })
+    }
+
+    /// What a process was when the recording began. Which path it had given to exec isn't known, nor when.
+    pub(super) fn found(start_ns: u64, found: &Found) -> Self {
+        if !found.has_executed {
+            return Self::inherited(start_ns, Some(found.comm.clone()), found.mm);
+        }
+        let bytes = |argv: &Vec<Vec<u8>>| argv.iter().map(|arg| arg.len() as u64 + 1).sum();
+        Self::of(Image {
+            comm: Some(found.comm.clone()),
+            argv: found.argv.clone(),
+            argv_bytes: found.argv.as_ref().map(bytes),
+            argv_truncated: found.argv.as_ref().map(|_| false),
+            mm: found.mm,
+            ..empty(How::Exec, None)
         })
     }
 

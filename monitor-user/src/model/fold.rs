@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::{
-    event::{Event, Exec, Exit, Fork, Memory, Mm, MmEnd, Parts, Recording, What},
+    event::{Event, Exec, Exit, Fork, Found, Memory, Mm, MmEnd, Parts, Recording, What},
     model::{
         Summary, Timeline, Tree, build,
         draft::{Draft, ImageDraft},
@@ -138,7 +138,10 @@ impl State {
             }
             What::Reaped(reaped) => draft.reaped = Some((time_ns, *reaped)),
             What::Oom(oom) => draft.oom = Some((time_ns, oom.clone())),
-            What::Snapshot(snapshot) => draft.snapshot = Some((time_ns, *snapshot)),
+            What::Snapshot(snapshot) => match &snapshot.found {
+                Some(found) => self.found(time_ns, at, snapshot.parent, found),
+                None => draft.snapshot = Some((time_ns, snapshot.clone())),
+            },
             What::Memory { .. } | What::MmEnd(_) | What::Loss(_) => {}
         }
     }
@@ -215,6 +218,35 @@ impl State {
             if space.rows.seen {
                 self.track(image_at, now_ns.max(time_ns), now);
             }
+        }
+    }
+
+    /// A process was there when the recording began.
+    fn found(&mut self, time_ns: u64, at: usize, parent: Option<ProcessKey>, found: &Found) {
+        let draft = &mut self.processes[at];
+        if draft.fork.is_some() || draft.found.is_some() {
+            return;
+        }
+        draft.name(time_ns, &found.comm);
+        draft.threads_max = draft.threads_max.max(found.threads);
+        draft.found = Some((time_ns, parent, found.clone()));
+        let mut image = ImageDraft::found(draft.key.start_ns, found);
+        let space = found.mm.map(|mm| self.spaces.at(mm, time_ns));
+        // Two that use one address space: the first of them stands for its owner.
+        image.shared = space.as_ref().is_some_and(|space| space.owner.is_some());
+        let is_shared = image.shared;
+        let draft = &mut self.processes[at];
+        draft.images.push(image);
+        let image_at = (at, draft.images.len() - 1);
+        let (Some(space), Some(memory)) = (space, found.memory) else {
+            return;
+        };
+        if is_shared {
+            space.guests.push(image_at);
+            self.track(image_at, time_ns, memory);
+        } else {
+            space.note(time_ns, memory);
+            space.owner = Some(image_at);
         }
     }
 

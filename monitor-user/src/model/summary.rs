@@ -9,7 +9,7 @@ use std::{
 };
 
 use crate::{
-    event::{Churn, Event, Exec, Exit, Fork, Memory, Mm, What},
+    event::{Churn, Event, Exec, Exit, Fork, Found, Memory, Mm, What},
     model::{
         program,
         sharing::{InUse, Sharing},
@@ -106,6 +106,8 @@ enum Came {
     Forked(Mm),
     /// Afresh.
     Executed,
+    /// Before the recording began.
+    Found,
     /// By a change.
     Changed(Option<Churn>),
 }
@@ -154,7 +156,12 @@ impl Summary {
                     *self.lost.entry(kind.clone()).or_default() += n;
                 }
             }
-            (What::Snapshot(_), _) | (_, None) => {}
+            (What::Snapshot(snapshot), Some(key)) => {
+                if let Some(found) = &snapshot.found {
+                    self.found(event.time_ns, key, found);
+                }
+            }
+            (_, None) => {}
         }
     }
 
@@ -245,12 +252,6 @@ impl Summary {
         self.root
     }
 
-    /// Whether the first process has been seen and its end hasn't.
-    pub fn is_root_alive(&self) -> bool {
-        let root = self.root.and_then(|(key, _)| self.processes.get(&key));
-        root.is_some_and(|live| !live.ended)
-    }
-
     /// Events seen.
     pub fn events(&self) -> u64 {
         self.events
@@ -302,6 +303,16 @@ impl Summary {
             if !shared {
                 self.name_share(key, mm);
             }
+        }
+    }
+
+    /// A process was there when the recording began.
+    fn found(&mut self, time_ns: u64, key: ProcessKey, found: &Found) {
+        let argv = found.argv.as_deref().unwrap_or_default();
+        self.process(key).program = program::label(b"", argv, &found.comm).into();
+        if let (Some(mm), Some(memory)) = (found.mm, found.memory) {
+            self.set(time_ns, mm, memory, Came::Found);
+            self.runs_in(key, mm);
         }
     }
 
@@ -436,6 +447,7 @@ impl Summary {
         match came {
             Came::Forked(creator) => self.sharing.fork(mm, creator, now),
             Came::Executed => self.sharing.exec(mm, now),
+            Came::Found => self.sharing.found(mm, now),
             Came::Changed(churn) => self.sharing.set(mm, now, churn),
         }
         let in_use = self.sharing.sums();

@@ -22,6 +22,8 @@ pub(super) struct Gaps {
     pub(super) mm_ends: u64,
     /// Processes whose threads can't be counted.
     pub(super) threads: u64,
+    /// Processes that were there before the recording began. Nothing is missing of what was to be recorded.
+    pub(super) found: u64,
     /// Argument lists of which the end wasn't kept.
     pub(super) cut_arguments: u64,
 }
@@ -189,6 +191,12 @@ fn gap_notes(gaps: &Gaps) -> Vec<String> {
         gaps.threads,
         "process has an unknown number of threads, since records of threads were lost.",
         "processes have an unknown number of threads, since records of threads were lost.",
+    );
+    note(
+        gaps.found,
+        "process was there before the recording began: how it was made, and what it did and used before, is not known.",
+        "processes were there before the recording began: how they were made, and what they did and used before, is not \
+         known.",
     );
     note(
         gaps.cut_arguments,

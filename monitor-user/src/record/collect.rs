@@ -21,8 +21,10 @@ use tokio::{
 };
 
 use super::{
-    RecordError, charge,
-    launch::Command,
+    RecordError,
+    attach::{self, Arguments, Attach},
+    charge,
+    launch::{Child, Command},
     load::{LoadError, LoadOptions, Loaded, Passes, Resolution, StderrLog},
     losses::{Losses, full_tables},
     privileges, redact,
@@ -31,7 +33,7 @@ use super::{
     sorter::Sorter,
     survivors,
     until::{self, After, Stop, Until},
-    verify::Verifier,
+    verify::{Kept, Verifier},
 };
 use crate::{
     decode::Decoder,
@@ -90,6 +92,8 @@ pub struct Options {
     pub invoker: Option<Invoker>,
     /// Which memory control group the command is charged to.
     pub charge: Choice,
+    /// Which processes that are there already are recorded.
+    pub attach: Attach,
     /// When the recording ends.
     pub until: Until,
 }
@@ -120,64 +124,39 @@ enum Message {
     Waiting(u64),
 }
 
-/// Runs a command and records it.
+/// Records: a command that it runs, processes that are there, or both. Without `words` there is no command.
 ///
 /// `make_sink` is called once the command's exec has succeeded: until then nothing may be written.
 ///
 /// # Errors
-/// If the kernel side can't be put in place or the command can't be started. Once the command runs,
-/// its end is waited for whatever happens, unless the recording is to end before it.
+/// If the kernel side can't be put in place, the command can't be started, or a process that was named can't be
+/// recorded. Once the command runs, its end is waited for whatever happens, unless the recording is to end before it.
 pub fn record<S: Sink + 'static>(
     words: &[OsString],
     options: &Options,
     make_sink: impl FnOnce(&Recording) -> S,
 ) -> Result<Outcome<S>, RecordError> {
-    let invoker = options.invoker.as_ref();
-    let environment = invoker.map_or_else(
-        || std::env::vars_os().collect(),
-        |invoker| invoker.environment.clone(),
-    );
-    let command = Command::find(words, &environment, invoker)?;
-    let group = charge::Plan::new(&options.charge)?;
-    let buffer_bytes = ring_size(options.buffer_bytes);
-    let mut loaded = load(options, buffer_bytes)?;
+    let Prepared {
+        mut loaded,
+        child,
+        charge,
+        arguments,
+        kept,
+        recording,
+    } = prepare(words, options)?;
     let ring = loaded.take_ring()?;
     let log = options.debug.then(|| loaded.start_log()).transpose()?;
-    let command = if options.no_new_privileges {
-        command.without_new_privileges()
-    } else {
-        command
-    };
-    let child = command.fork()?;
-    let pid = child.pid;
-    loaded.track_root(pid.as_raw().unsigned_abs())?;
-    let charge = group.begin(child.pid.as_raw().unsigned_abs())?;
-    if charge.as_ref().is_some_and(charge::Watch::is_charged) {
-        loaded.read_charge()?;
-    }
-    let kept = options.verify.then(|| loaded.kept()).transpose()?;
-    privileges::give_up(invoker, options.verify, || loaded.can_read_maps())?;
-    let recording = Recording {
-        buffer_bytes: u64::from(buffer_bytes),
-        charge: charge.as_ref().map(charge::Watch::charge),
-        root_pid: child.pid.as_raw().unsigned_abs(),
-        ..describe(words, options, &environment, &loaded)
-    };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| RecordError::system("cannot start the collector", error))?;
+    let pid = child.as_ref().map(|child| child.pid);
     let result: Result<_, RecordError> = runtime.block_on(async {
         // Before the command can end or the terminal can send anything.
         let mut signals = Signals::new()?;
         let ring = watch(ring)?;
-        let pid = child.release()?;
-        if !loaded
-            .missing
-            .iter()
-            .any(|hook| hook == "sched_process_exec")
-        {
-            check_start(&loaded, pid)?;
+        if let Some(child) = child {
+            start(child, &loaded)?;
         }
         let sink = make_sink(&recording);
         let (to_sinks, from_collector) = sync_channel(BATCHES);
@@ -196,8 +175,10 @@ pub fn record<S: Sink + 'static>(
             has_more: false,
             keep_arguments: options.keep_arguments,
             charge,
+            arguments,
             deadline: options.until.deadline(),
             after: options.until.after,
+            is_whole_host: options.attach.whole_host,
             recording,
         };
         let recording = collector.run(pid, &mut signals).await;
@@ -207,15 +188,106 @@ pub fn record<S: Sink + 'static>(
     let sink = worker.join().map_err(|_panic| {
         RecordError::system("the writer failed", std::io::Error::other("it panicked"))
     })?;
-    let command = match recording.exit_status {
-        Some(status) => Running::ended(status),
-        None => Running::still(runtime, signals, pid),
+    let command = match (recording.exit_status, pid) {
+        (Some(status), _) => Running::ended(status),
+        (None, Some(pid)) => Running::still(runtime, signals, pid),
+        (None, None) => Running::none(),
     };
     Ok(Outcome {
         recording,
         sink,
         command,
     })
+}
+
+/// Everything that takes rights, done.
+struct Prepared {
+    loaded: Loaded,
+    /// What will be the command.
+    child: Option<Child>,
+    charge: Option<charge::Watch>,
+    /// Of processes that are there already.
+    arguments: Arguments,
+    kept: Option<Kept>,
+    recording: Recording,
+}
+
+/// Puts the kernel side in place, forks what will be the command, finds who is there, and gives up what isn't needed
+/// any more.
+fn prepare(words: &[OsString], options: &Options) -> Result<Prepared, RecordError> {
+    let invoker = options.invoker.as_ref();
+    let environment = invoker.map_or_else(
+        || std::env::vars_os().collect(),
+        |invoker| invoker.environment.clone(),
+    );
+    options.attach.check()?;
+    let command = (!words.is_empty())
+        .then(|| Command::find(words, &environment, invoker))
+        .transpose()?
+        .map(|command| {
+            if options.no_new_privileges {
+                command.without_new_privileges()
+            } else {
+                command
+            }
+        });
+    let group = command
+        .is_some()
+        .then(|| charge::Plan::new(&options.charge))
+        .transpose()?;
+    let buffer_bytes = ring_size(options.buffer_bytes);
+    let mut loaded = load(options, buffer_bytes)?;
+    let child = command.map(Command::fork).transpose()?;
+    let root = child
+        .as_ref()
+        .map(|child| child.pid.as_raw().unsigned_abs());
+    let mut charge = None;
+    if let (Some(root), Some(group)) = (root, group) {
+        loaded.track_root(root)?;
+        charge = group.begin(root)?;
+    }
+    if charge.as_ref().is_some_and(charge::Watch::is_charged) {
+        loaded.read_charge()?;
+    }
+    let (mut arguments, mut start_ns) = (Arguments::default(), facts::boot_ns());
+    let mut attached_ns = None;
+    if options.attach.is_wanted() {
+        (arguments, start_ns) = attach::find(&mut loaded, &options.attach)?;
+        attached_ns = Some(facts::boot_ns());
+    }
+    let kept = options.verify.then(|| loaded.kept()).transpose()?;
+    privileges::give_up(invoker, options.verify, || loaded.can_read_maps())?;
+    let recording = Recording {
+        buffer_bytes: u64::from(buffer_bytes),
+        charge: charge.as_ref().map(charge::Watch::charge),
+        root_pid: root.unwrap_or(0),
+        attached_pids: options.attach.pids.clone(),
+        whole_host: options.attach.whole_host,
+        attached_ns,
+        start_ns,
+        ..describe(words, options, &environment, &loaded)
+    };
+    Ok(Prepared {
+        loaded,
+        child,
+        charge,
+        arguments,
+        kept,
+        recording,
+    })
+}
+
+/// Lets the child become the command; returns when it runs.
+fn start(child: Child, loaded: &Loaded) -> Result<(), RecordError> {
+    let pid = child.release()?;
+    let sees_execs = !loaded
+        .missing
+        .iter()
+        .any(|hook| hook == "sched_process_exec");
+    if sees_execs {
+        check_start(loaded, pid)?;
+    }
+    Ok(())
 }
 
 /// Puts the kernel side in place.
@@ -226,6 +298,7 @@ fn load(options: &Options, buffer_bytes: u32) -> Result<Loaded, LoadError> {
         without: &options.without,
         passes: options.passes,
         most_cpus: options.most_cpus.unwrap_or(MOST_CPUS),
+        attach: &options.attach,
         debug: options.debug,
     })
 }
@@ -309,13 +382,20 @@ struct Collector {
     /// When the recording ends whatever still runs.
     deadline: Option<Instant>,
     after: After,
+    /// There is always somebody alive.
+    is_whole_host: bool,
+    /// Of processes that were there already.
+    arguments: Arguments,
     recording: Recording,
 }
 
 impl Collector {
-    async fn run(mut self, pid: Pid, signals: &mut Signals) -> Recording {
-        let stop = self.record(pid, signals).await;
-        if let Stop::Command(_) = stop {
+    async fn run(mut self, pid: Option<Pid>, signals: &mut Signals) -> Recording {
+        let stop = match pid {
+            Some(pid) => self.record(pid, signals).await,
+            None => self.watch(signals).await,
+        };
+        if matches!(stop, Stop::Command(_) | Stop::Gone) && !self.is_whole_host {
             if self.after.waits_for_all() {
                 self.wait_for_all(signals).await;
             }
@@ -358,6 +438,37 @@ impl Collector {
                 _ = signals.quit.recv() => {}
                 _ = signals.terminate.recv() => pass_on(pid, Signal::SIGTERM),
                 _ = signals.hangup.recv() => pass_on(pid, Signal::SIGHUP),
+            }
+        }
+    }
+
+    /// Records processes that were there until none is left, time is up, or somebody wants it to end.
+    async fn watch(&mut self, signals: &mut Signals) -> Stop {
+        let mut drain = interval(DRAIN_EVERY);
+        let mut tick = interval(TICK_EVERY);
+        drain.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let deadline = self.deadline;
+        loop {
+            tokio::select! {
+                ready = self.ring.readable() => {
+                    if let Ok(mut guard) = ready {
+                        guard.clear_ready();
+                    }
+                    self.drain();
+                }
+                _ = drain.tick() => {
+                    self.drain();
+                    if !self.is_whole_host && !survivors::any_alive(&self.loaded) {
+                        return Stop::Gone;
+                    }
+                }
+                () = tokio::task::yield_now(), if self.has_more => self.drain(),
+                _ = tick.tick() => self.tick(),
+                () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
+                    return Stop::Time;
+                }
+                () = signals.asked_to_end() => return Stop::Asked,
             }
         }
     }
@@ -467,17 +578,26 @@ impl Collector {
         });
         let mut ready = Vec::new();
         sorter.release(limit_ns, &mut ready);
-        self.hide_secrets(&mut ready);
+        self.complete(&mut ready);
         ready
     }
 
-    fn hide_secrets(&self, events: &mut [Event]) {
-        if self.keep_arguments {
-            return;
-        }
+    /// Adds what `/proc` told, and hides secrets.
+    fn complete(&mut self, events: &mut [Event]) {
         for event in events {
-            if let What::Exec(exec) = &mut event.what {
-                redact::hide(&mut exec.argv);
+            self.arguments.complete(event);
+            if self.keep_arguments {
+                continue;
+            }
+            match &mut event.what {
+                What::Exec(exec) => redact::hide(&mut exec.argv),
+                What::Snapshot(snapshot) => {
+                    let found = snapshot.found.as_mut();
+                    if let Some(argv) = found.and_then(|found| found.argv.as_mut()) {
+                        redact::hide(argv);
+                    }
+                }
+                _ => {}
             }
         }
     }
@@ -582,7 +702,7 @@ impl Collector {
         self.note_verification();
         let end = match stop {
             Stop::Command(end) => Some(end),
-            Stop::Time => None,
+            Stop::Time | Stop::Gone | Stop::Asked => None,
         };
         if let Some(found) = &mut self.recording.verification {
             found.max_rss_bytes = end.map(|end| end.max_rss_bytes);
@@ -617,7 +737,7 @@ impl Collector {
         }
         let mut rest = Vec::new();
         sorter.finish(&mut rest);
-        self.hide_secrets(&mut rest);
+        self.complete(&mut rest);
         self.wait_and_send(rest);
         self.read_counters();
         self.recording.end_ns = Some(facts::boot_ns());

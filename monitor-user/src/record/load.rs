@@ -16,6 +16,7 @@ use thiserror::Error;
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::{
+    attach::Attach,
     cpu_parts,
     hooks::{RssBound, has_per_cpu_counters, layout, preempts_programs, rss_bound, wanted},
     object::object,
@@ -122,13 +123,15 @@ pub(super) struct LoadOptions<'a> {
     pub(super) passes: Option<Passes>,
     /// Possible CPUs up to which their parts of counters are added up; at most [`MOST_CPUS`].
     pub(super) most_cpus: u32,
+    /// Which processes that are there already are recorded.
+    pub(super) attach: &'a Attach,
     /// Level of the programs' own messages: 0 none, 5 all.
     pub(super) debug: bool,
 }
 
 /// The attached kernel side. Dropping it detaches the programs.
 pub(super) struct Loaded {
-    ebpf: Ebpf,
+    pub(super) ebpf: Ebpf,
     /// Hooks that were left out.
     pub(super) missing: Vec<String>,
     /// Hooks that the kernel doesn't have, and what is said instead.
@@ -139,6 +142,8 @@ pub(super) struct Loaded {
     pub(super) exactness: Exactness,
     /// How long each step took, ms.
     steps: Vec<(&'static str, f64)>,
+    /// Counters can be read with what CPUs keep to themselves.
+    is_exact: bool,
 }
 
 /// Loads and attaches everything, as a recording would, and lets go of it again: how long each step
@@ -153,6 +158,7 @@ pub fn try_load() -> Result<Vec<(&'static str, f64)>, LoadError> {
         without: &[],
         passes: None,
         most_cpus: MOST_CPUS,
+        attach: &Attach::default(),
         debug: false,
     })?;
     Ok(loaded.steps)
@@ -181,7 +187,7 @@ impl Watch {
 }
 
 /// A map that this object always has.
-const NO_MAP: &str = "the object has no such map";
+pub(super) const NO_MAP: &str = "the object has no such map";
 
 impl Loaded {
     /// Loads and attaches everything that the kernel has.
@@ -248,6 +254,7 @@ impl Loaded {
             rss_bound: exactness.recorded,
             exactness,
             steps: watch.steps,
+            is_exact,
         })
     }
 
@@ -309,6 +316,15 @@ impl Loaded {
             .map_err(|error: aya::maps::MapError| LoadError::Object(error.to_string()))?;
         map.set(0, bytes, 0)
             .map_err(|error| LoadError::Object(chain(&error)))
+    }
+
+    /// Name of the program that looks who is there.
+    pub(super) fn walk_program(&self) -> &'static str {
+        if self.is_exact {
+            "find_tasks_exactly"
+        } else {
+            "find_tasks"
+        }
     }
 
     /// What it has seen of it.
@@ -492,6 +508,8 @@ fn config(btf: &Btf, options: &LoadOptions<'_>) -> Config {
         share_bits: options.resolution.share_bits,
         cpus: possible,
         recorder_tid: cpu_parts::own_thread(),
+        attaches: u32::from(options.attach.is_wanted()),
+        whole_host: u32::from(options.attach.whole_host),
         vm_by_calls: u32::from(!btf.has_tracepoint(MM_LOCK)),
         faults: faults(btf, &is_left_out),
         mapping_calls: [
@@ -649,7 +667,7 @@ fn not_permitted(error: &(dyn std::error::Error + 'static)) -> Option<LoadError>
 }
 
 /// An error with its causes. The verifier's log is long: its last lines tell why.
-fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(current) = cause {

@@ -1,5 +1,6 @@
 //! Recording: loads the kernel side, starts the command, hands decoded events to sinks.
 
+mod attach;
 mod charge;
 mod collect;
 mod cpu_parts;
@@ -19,6 +20,7 @@ mod survivors;
 mod until;
 mod verify;
 
+pub use attach::Attach;
 pub use collect::{Options, Outcome, Sink, record};
 pub use hooks::{HOOKS, Hook, Support, support};
 pub use launch::{Command, LaunchError};
@@ -45,6 +47,17 @@ pub enum RecordError {
         /// Why not.
         why: String,
     },
+    /// A process that was named can't be recorded.
+    #[error("cannot record process {pid}: {why}")]
+    Process {
+        /// Its pid.
+        pid: u32,
+        /// Why not.
+        why: String,
+    },
+    /// Not allowed.
+    #[error("only root may record all processes of the host")]
+    WholeHost,
     /// Something on the way failed.
     #[error("{what}")]
     System {

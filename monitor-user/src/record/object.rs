@@ -48,8 +48,9 @@ mod tests {
     use crate::host::btf::fixtures::{KERNELS, kernel};
     use crate::record::HOOKS;
 
-    /// One for each hook, later ones, two for counters with parts, and that which finds the parts.
-    const PROGRAMS: usize = HOOKS.len() + 2 * Rescue::HOOKS.len() + 1 + 2 + 1;
+    /// One for each hook, later ones, two for counters with parts, that which finds the parts, and two that look who is
+    /// there.
+    const PROGRAMS: usize = HOOKS.len() + 2 * Rescue::HOOKS.len() + 1 + 2 + 1 + 2;
 
     fn count(object: &[u8], instruction: u64) -> usize {
         let places = object.as_chunks::<8>().0;

@@ -23,6 +23,7 @@ pub(super) struct End {
 pub struct Running(State);
 
 enum State {
+    None,
     Ended(u32),
     Still {
         runtime: Runtime,
@@ -32,6 +33,11 @@ enum State {
 }
 
 impl Running {
+    /// Nothing was started.
+    pub(super) fn none() -> Self {
+        Self(State::None)
+    }
+
     pub(super) fn ended(status: u32) -> Self {
         Self(State::Ended(status))
     }
@@ -44,9 +50,11 @@ impl Running {
         })
     }
 
-    /// Waits for the command's end, passing signals on as while recording; its status as `wait` gives it.
+    /// Waits for the command's end, passing signals on as while recording; its status as `wait` gives it, or 0 if there
+    /// was no command.
     pub fn wait(self) -> u32 {
         match self.0 {
+            State::None => 0,
             State::Ended(status) => status,
             State::Still {
                 runtime,

@@ -48,6 +48,7 @@ pub(super) fn snapshots(loaded: &Loaded) -> Vec<Event> {
                 what: What::Snapshot(Snapshot {
                     parent,
                     zombie: is_dead,
+                    found: None,
                 }),
             })
         })

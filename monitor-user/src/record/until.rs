@@ -55,8 +55,12 @@ impl After {
 pub(super) enum Stop {
     /// The command has ended.
     Command(End),
-    /// Time is up; the command still runs.
+    /// Time is up; what was recorded still runs.
     Time,
+    /// Nobody is left of those that were named.
+    Gone,
+    /// Somebody wants it, and there is no command that the signal is for.
+    Asked,
 }
 
 /// The first of two moments, of which each may never come.

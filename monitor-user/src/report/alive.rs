@@ -67,7 +67,7 @@ mod tests {
         assert_eq!(names(&few), "sleep (pid 11)");
         assert_eq!(
             waiting_line(&few, 2_000_000_000, 200),
-            "rtrace: the command has ended, 1 process is left after 2 s (Ctrl-C stops waiting): sleep (pid 11)"
+            "rtrace: the command has ended, 1 process is left after 2.0 s (Ctrl-C stops waiting): sleep (pid 11)"
         );
         assert_eq!(waiting_line(&few, 0, 30).chars().count(), 30);
         let mut story = Story::new();

@@ -70,6 +70,12 @@ pub struct RecordingReport {
     pub start_ns: u64,
     /// End; `None` if the recorder didn't say.
     pub end_ns: Option<u64>,
+    /// Processes that were there already and were named to be recorded, with their descendants.
+    pub attached_pids: Vec<u32>,
+    /// Whether all processes of the host were recorded.
+    pub whole_host: bool,
+    /// When all that were there already had been found; `None`: none were looked for.
+    pub attached_ns: Option<u64>,
     /// How the command ended; `None` if that isn't known.
     pub exit: Option<ExitReport>,
     /// A row of memory is due when a kind, or VMS, has moved by this much; 0: at every change.
@@ -127,7 +133,8 @@ pub struct ProcessReport {
     /// Process that made it.
     pub creator: Option<Id>,
     /// Only there if `creator` is not from the event of the creation, which was lost:
-    /// `parent_at_end` is the parent that it had at its end.
+    /// `parent_at_end` is the parent that it had at its end. Or the process was there before the recording began:
+    /// `parent_at_start` is the parent that it had then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub creator_from: Option<&'static str>,
     /// Thread that made it.
@@ -142,6 +149,9 @@ pub struct ProcessReport {
     pub clone_flags: Option<Vec<&'static str>>,
     /// Last name of the leader.
     pub comm: Option<ByteText>,
+    /// When it was found; only there if it was there before the recording began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub found_ns: Option<u64>,
     /// Programs it was, in order.
     pub images: Vec<ImageReport>,
     /// Threads it made besides its first.
@@ -427,6 +437,9 @@ fn facts(recording: &Recording, exit: Option<ExitReport>) -> RecordingReport {
         wall_offset_ns: recording.wall_offset_ns,
         start_ns: recording.start_ns,
         end_ns: recording.end_ns,
+        attached_pids: recording.attached_pids.clone(),
+        whole_host: recording.whole_host,
+        attached_ns: recording.attached_ns,
         exit,
         resolution_bytes: recording.resolution_bytes,
         resolution_share: recording.resolution_share,
@@ -554,6 +567,7 @@ fn process(p: &Process, recording: &Recording, id: &impl Fn(ProcessKey) -> Id) -
         creator_from: match created.creator_from {
             CreatorFrom::Fork => None,
             CreatorFrom::ParentAtEnd => Some("parent_at_end"),
+            CreatorFrom::ParentAtStart => Some("parent_at_start"),
         },
         creator_tid: created.creator_tid,
         creator_threads: created.creator_threads,
@@ -566,6 +580,7 @@ fn process(p: &Process, recording: &Recording, id: &impl Fn(ProcessKey) -> Id) -
         }),
         clone_flags: created.flags.map(clone_flag_names),
         comm: p.comm.clone().map(ByteText),
+        found_ns: p.found_ns,
         images: p
             .images
             .iter()

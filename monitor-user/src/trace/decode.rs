@@ -200,6 +200,7 @@ impl<'a> Row<'a> {
             Kind::Snapshot => What::Snapshot(event::Snapshot {
                 parent: self.process(Col::ParentPid, Col::ParentStartNs),
                 zombie: self.flag(Col::Zombie)?,
+                found: self.found(),
             }),
             Kind::Loss => What::Loss(self.loss()?),
             Kind::Oom => What::Oom(event::Oom {
@@ -211,6 +212,19 @@ impl<'a> Row<'a> {
                 cgroup: self.word(Col::OomCgroup).map(str::to_owned),
                 limit: self.u64(Col::OomLimit),
             }),
+        })
+    }
+
+    /// Only of a process that was there when the recording began its name is told.
+    fn found(self) -> Option<event::Found> {
+        let comm = self.text(Col::Comm, Col::CommRaw)?;
+        Some(event::Found {
+            mm: self.u64(Col::Mm),
+            memory: self.memory(),
+            threads: self.u32(Col::Threads)?,
+            has_executed: self.flag(Col::Executed)?,
+            comm,
+            argv: self.argv(),
         })
     }
 

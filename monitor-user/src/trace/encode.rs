@@ -114,6 +114,9 @@ impl Rows {
             What::Snapshot(snapshot) => {
                 self.process(Col::ParentPid, Col::ParentStartNs, snapshot.parent);
                 self.flag(Col::Zombie, snapshot.zombie);
+                if let Some(found) = &snapshot.found {
+                    self.found(found);
+                }
             }
             What::Loss(loss) => self.loss(loss),
             What::Oom(oom) => self.oom(oom),
@@ -147,6 +150,19 @@ impl Rows {
         self.some_u64(Col::OldMm, fork.creator_mm);
         self.memory(&fork.memory);
         self.text(Col::Comm, Col::CommRaw, &fork.comm);
+    }
+
+    fn found(&mut self, found: &event::Found) {
+        self.some_u64(Col::Mm, found.mm);
+        if let Some(memory) = &found.memory {
+            self.memory(memory);
+        }
+        self.u32(Col::Threads, found.threads);
+        self.flag(Col::Executed, found.has_executed);
+        self.text(Col::Comm, Col::CommRaw, &found.comm);
+        if let Some(argv) = &found.argv {
+            self.argv(argv);
+        }
     }
 
     fn thread(&mut self, thread: &event::Thread) {

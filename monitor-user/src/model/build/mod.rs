@@ -87,7 +87,9 @@ fn context<'a>(state: &State, recording: &'a Recording) -> Context<'a> {
         root: root(state, recording),
         lost,
         has_end: recording.end_ns.is_some() && !recording.cut_short,
-        looked_ns: drafts.filter_map(|d| d.snapshot.map(|s| s.0)).max(),
+        looked_ns: drafts
+            .filter_map(|d| d.snapshot.as_ref().map(|s| s.0))
+            .max(),
         newest,
     }
 }
@@ -114,7 +116,9 @@ fn process(draft: &Draft, state: &State, context: &Context<'_>, gaps: &mut Gaps)
     let is_root = context.root == Some(draft.key);
     let ending = life::ending(draft, context);
     let created = created(draft, state, is_root);
-    if draft.fork.is_none() && !is_root {
+    if draft.found.is_some() {
+        gaps.found += 1;
+    } else if draft.fork.is_none() && !is_root {
         gaps.forks += 1;
         if created.creator.is_some() {
             gaps.creators_from_parent += 1;
@@ -130,12 +134,13 @@ fn process(draft: &Draft, state: &State, context: &Context<'_>, gaps: &mut Gaps)
     if threads.is_none() {
         gaps.threads += 1;
     }
-    let look = draft.snapshot.map(|(_, look)| look);
+    let look = draft.snapshot.as_ref().map(|(_, look)| look);
     Process {
         key: draft.key,
         comm: draft.comm.as_ref().map(|(_, comm)| comm.clone()),
+        found_ns: draft.found.as_ref().map(|(at, _, _)| *at),
         images: images::images(draft, state, ending),
-        threads_created: threads.map(|t| t.created),
+        threads_created: threads.and_then(|t| t.created),
         threads_max: threads.map(|t| t.max),
         cpu_ns: life::cpu_ns(draft, context),
         usage: draft
@@ -161,6 +166,17 @@ fn created(draft: &Draft, state: &State, is_root: bool) -> Created {
         return Created {
             by: Some(CreatedBy::Root),
             creator_threads: Some(1),
+            ..Created::default()
+        };
+    }
+    if let Some((_, parent, _)) = &draft.found {
+        let parent = parent.filter(|p| *p != draft.key && state.by_key.contains_key(p));
+        return Created {
+            creator: parent,
+            creator_from: match parent {
+                Some(_) => CreatorFrom::ParentAtStart,
+                None => CreatorFrom::Fork,
+            },
             ..Created::default()
         };
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     event::{
-        Event, Exec, Exit, Fork, Loss, Memory, Mm, MmEnd, Oom, Reaped, Recording, Snapshot,
+        Event, Exec, Exit, Fork, Found, Loss, Memory, Mm, MmEnd, Oom, Reaped, Recording, Snapshot,
         Subject, Thread, ThreadExit, Usage, What,
     },
     model::{Model, Tree},
@@ -301,7 +301,54 @@ impl Story {
     /// The recorder finds the process at the end of the recording.
     pub fn still_there(&mut self, pid: u32, zombie: bool) -> &mut Self {
         let parent = self.actor(pid).parent;
-        self.tell(pid, pid, What::Snapshot(Snapshot { parent, zombie }))
+        let snapshot = Snapshot {
+            parent,
+            zombie,
+            found: None,
+        };
+        self.tell(pid, pid, What::Snapshot(snapshot))
+    }
+
+    /// A process that was there already is found: `pid`, whose parent is `parent`, with the memory of everybody. With
+    /// arguments it has executed a program, without it was only forked.
+    pub fn found(&mut self, parent: u32, pid: u32, argv: &[&str]) -> &mut Self {
+        let parent = self.processes.get(&parent).map_or(
+            ProcessKey {
+                pid: parent,
+                start_ns: 1,
+            },
+            |actor| actor.key,
+        );
+        // It began before the recording did, later than those that were found before it.
+        let start_ns = START / 2 + u64::from(pid);
+        let key = ProcessKey { pid, start_ns };
+        let mm = self.new_mm();
+        let comm = argv.first().unwrap_or(&"forked").rsplit('/').next();
+        let actor = Actor {
+            key,
+            comm: comm.unwrap_or_default().as_bytes().to_vec(),
+            mm,
+            owns_mm: true,
+            threads: 1,
+            parent: Some(parent),
+        };
+        let (comm, threads) = (actor.comm.clone(), actor.threads);
+        self.processes.insert(pid, actor);
+        let found = Found {
+            mm: Some(mm),
+            memory: Some(self.memory_of(mm)),
+            threads,
+            has_executed: !argv.is_empty(),
+            comm,
+            argv: (!argv.is_empty())
+                .then(|| argv.iter().map(|arg| arg.as_bytes().to_vec()).collect()),
+        };
+        let snapshot = Snapshot {
+            parent: Some(parent),
+            zombie: false,
+            found: Some(found),
+        };
+        self.tell(pid, pid, What::Snapshot(snapshot))
     }
 
     /// The last event of this kind is lost, and the kernel counted it.

@@ -17,8 +17,8 @@ use std::{collections::BTreeMap, str::FromStr};
 use super::story::kind_of;
 use crate::{
     event::{
-        Churn, Event, Exec, Exit, Fork, Loss, Memory, MmEnd, Oom, OomScope, Reaped, Recording,
-        Snapshot, Subject, Thread, ThreadExit, Usage, What,
+        Churn, Event, Exec, Exit, Fork, Found, Loss, Memory, MmEnd, Oom, OomScope, Reaped,
+        Recording, Snapshot, Subject, Thread, ThreadExit, Usage, What,
     },
     units::ProcessKey,
 };
@@ -190,6 +190,9 @@ fn write_fields(out: &mut Writer, what: &What) {
         What::Snapshot(s) => {
             out.key("parent", s.parent);
             out.number("zombie", s.zombie.into());
+            if let Some(found) = &s.found {
+                write_found(out, found);
+            }
         }
         What::Loss(loss) => {
             for (kind, n) in &loss.lost {
@@ -197,6 +200,19 @@ fn write_fields(out: &mut Writer, what: &What) {
             }
         }
         What::Oom(oom) => write_oom(out, oom),
+    }
+}
+
+fn write_found(out: &mut Writer, found: &Found) {
+    out.known("mm", found.mm);
+    if let Some(memory) = &found.memory {
+        out.memory("", memory);
+    }
+    out.known("threads", Some(found.threads.into()));
+    out.number("executed", found.has_executed.into());
+    out.bytes("comm", &found.comm);
+    for arg in found.argv.iter().flatten() {
+        out.bytes("arg", arg);
     }
 }
 
@@ -372,6 +388,7 @@ fn what(kind: &str, f: &mut Fields) -> Result<What, String> {
         "snapshot" => What::Snapshot(Snapshot {
             parent: f.key("parent")?,
             zombie: f.flag("zombie")?,
+            found: found(f)?,
         }),
         "loss" => {
             let mut lost = BTreeMap::new();
@@ -402,11 +419,33 @@ fn read_oom(f: &mut Fields) -> Result<Oom, String> {
     })
 }
 
-fn exec(f: &mut Fields) -> Result<Exec, String> {
+/// Only of a process that was there when the recording began threads are told.
+fn found(f: &mut Fields) -> Result<Option<Found>, String> {
+    let Some(threads) = f.known("threads")? else {
+        return Ok(None);
+    };
+    let mm = f.known("mm")?;
+    let memory = f.memory("")?;
+    Ok(Some(Found {
+        mm,
+        memory: mm.map(|_| memory),
+        threads,
+        has_executed: f.flag("executed")?,
+        comm: f.bytes("comm")?,
+        argv: Some(arguments(f)?).filter(|argv| !argv.is_empty()),
+    }))
+}
+
+fn arguments(f: &mut Fields) -> Result<Vec<Vec<u8>>, String> {
     let mut argv = Vec::new();
     while let Some(arg) = f.take("arg") {
         argv.push(unquote(&arg)?);
     }
+    Ok(argv)
+}
+
+fn exec(f: &mut Fields) -> Result<Exec, String> {
+    let argv = arguments(f)?;
     Ok(Exec {
         filename: f.bytes("filename")?,
         argv_bytes: f.number("argv_bytes")?,
@@ -519,6 +558,7 @@ mod tests {
         };
         story.oom(12, oom).killed(12, 9);
         story.still_there(10, true).loss_row("memory", 5);
+        story.found(1, 14, &["a b", "c"]).found(14, 15, &[]);
         let lines: Vec<String> = story.events().iter().map(line).collect();
         let (events, _) = parse(&lines.join("\n")).unwrap();
         assert_eq!(events, story.events());

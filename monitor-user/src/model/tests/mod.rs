@@ -1,6 +1,7 @@
 //! Stories with known ends.
 
 mod address_spaces;
+mod found;
 mod losses;
 mod order;
 mod streams;

@@ -1,5 +1,6 @@
 //! Golden reports of stories on a fixed host.
 
+mod attached;
 mod charge;
 mod closing;
 mod corners;

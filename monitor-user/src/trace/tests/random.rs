@@ -1,8 +1,8 @@
 //! Random events with a bias towards the values where encodings break.
 
 use crate::event::{
-    Churn, Event, Exec, Exit, Fork, Loss, Memory, MmEnd, Oom, OomScope, Parts, Reaped, Snapshot,
-    Subject, Thread, ThreadExit, Usage, What,
+    Churn, Event, Exec, Exit, Fork, Found, Loss, Memory, MmEnd, Oom, OomScope, Parts, Reaped,
+    Snapshot, Subject, Thread, ThreadExit, Usage, What,
 };
 use crate::trace::schema::Kind;
 use crate::units::ProcessKey;
@@ -171,12 +171,24 @@ impl Random {
             Kind::Snapshot => What::Snapshot(Snapshot {
                 parent: self.some(Self::process),
                 zombie: self.flag(),
+                found: self.some(Self::found),
             }),
             Kind::Loss => What::Loss(Loss {
                 lost: (0..self.below(4))
                     .map(|_| (format!("k{}é", self.below(9)), self.u64()))
                     .collect(),
             }),
+        }
+    }
+
+    fn found(&mut self) -> Found {
+        Found {
+            mm: self.some(Self::u64),
+            memory: self.some(Self::memory),
+            threads: self.u32(),
+            has_executed: self.flag(),
+            comm: self.bytes(),
+            argv: self.some(|random| (0..random.below(5)).map(|_| random.bytes()).collect()),
         }
     }
 
