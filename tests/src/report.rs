@@ -181,6 +181,8 @@ pub struct Process {
     pub comm: Option<Text>,
     /// Programs that it was, in order.
     pub images: Vec<Image>,
+    /// Moments that it marked.
+    pub marks: Vec<Mark>,
     /// Threads besides its first.
     pub threads_created: Option<u32>,
     /// Most threads alive at once.
@@ -198,6 +200,15 @@ pub struct Process {
     pub survived_root: Option<bool>,
     /// From its end until it was reaped, ns.
     pub zombie_ns: Option<u64>,
+}
+
+/// A moment that a process marked.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Mark {
+    /// When, ns since boot.
+    pub ns: u64,
+    /// What it said.
+    pub text: Text,
 }
 
 /// What all threads of a process used, if it was reaped.

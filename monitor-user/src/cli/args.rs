@@ -27,6 +27,8 @@ pub(super) struct Arguments {
 pub(super) enum Verb {
     /// Run a command and record it and all its descendants into a trace file; or record processes that run already.
     Record(RecordArguments),
+    /// Mark this moment in the recording that this runs in; without one nothing happens. Needs no rights.
+    Mark(MarkArguments),
     /// Say what happened in a recording.
     Report(ReportArguments),
     /// Say what this host can record, what not and why, and what to do about it.
@@ -106,6 +108,13 @@ pub(super) struct RecordArguments {
     /// The command and its arguments.
     #[arg(required_unless_present_any = ["pid", "whole_host"], trailing_var_arg = true, value_name = "COMMAND")]
     pub(super) command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct MarkArguments {
+    /// What to call it. It is recorded as an argument of this very command.
+    #[arg(required = true, trailing_var_arg = true, value_name = "TEXT")]
+    pub(super) text: Vec<OsString>,
 }
 
 #[derive(Debug, Args)]

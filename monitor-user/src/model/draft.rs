@@ -3,6 +3,7 @@
 use crate::{
     event::{Event, Exec, Exit, Fork, Found, Mm, Oom, Reaped, Snapshot},
     model::{
+        marks::{self, Mark},
         memory::Track,
         tree::{How, Image},
     },
@@ -38,6 +39,10 @@ pub(super) struct Draft {
     pub(super) reaped: Option<(u64, Reaped)>,
     /// The OOM killer chose it: time and row. Never more than once.
     pub(super) oom: Option<(u64, Oom)>,
+    /// Moments that it marked.
+    pub(super) marks: Vec<Mark>,
+    /// Marks for which there was no more room.
+    pub(super) marks_dropped: u64,
     /// It was there when the recording began: when that was seen, its parent then, and what was seen.
     pub(super) found: Option<(u64, Option<ProcessKey>, Found)>,
     /// Look at the end of the recording, with its time.
@@ -72,6 +77,8 @@ impl Draft {
             exits: Vec::new(),
             reaped: None,
             oom: None,
+            marks: Vec::new(),
+            marks_dropped: 0,
             found: None,
             snapshot: None,
         }
@@ -81,6 +88,15 @@ impl Draft {
     pub(super) fn name(&mut self, time_ns: u64, comm: &[u8]) {
         if self.comm.as_ref().is_none_or(|(at, _)| *at <= time_ns) {
             self.comm = Some((time_ns, comm.to_vec()));
+        }
+    }
+
+    /// Takes a moment that it marked.
+    pub(super) fn mark(&mut self, ns: u64, text: Vec<u8>) {
+        if self.marks.len() < marks::MOST {
+            self.marks.push(Mark { ns, text });
+        } else {
+            self.marks_dropped += 1;
         }
     }
 

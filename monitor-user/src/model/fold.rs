@@ -7,6 +7,7 @@ use crate::{
     model::{
         Summary, Timeline, Tree, build,
         draft::{Draft, ImageDraft},
+        marks,
         memory::{ImageAt, Spaces},
         order::Sorter,
         steps::{Growth, Part, Step, Steps, grown_part},
@@ -118,6 +119,9 @@ impl State {
                     self.begin(event, mm, Growth::Executed, exec.memory);
                 }
                 self.exec(time_ns, at, exec);
+                if let Some(text) = marks::of_exec(exec) {
+                    self.mark(time_ns, at, text);
+                }
             }
             What::Exit(exit) => self.exit(event, at, *exit),
             What::Thread(thread) => {
@@ -132,6 +136,9 @@ impl State {
             }
             // Other threads have names of their own.
             What::Rename(comm) => {
+                if let Some(text) = marks::of_name(comm) {
+                    draft.mark(time_ns, text);
+                }
                 if event.subject.is_some_and(|s| s.tid == s.process.pid) {
                     draft.name(time_ns, comm);
                 }
@@ -144,6 +151,14 @@ impl State {
             },
             What::Memory { .. } | What::MmEnd(_) | What::Loss(_) => {}
         }
+    }
+
+    /// A process executes `rtrace mark`: the mark is of whom it was made by.
+    fn mark(&mut self, time_ns: u64, at: usize, text: Vec<u8>) {
+        let fork = self.processes[at].fork.as_ref();
+        let creator = fork.and_then(|(_, fork)| fork.creator);
+        let at = creator.map_or(at, |creator| self.process(creator));
+        self.processes[at].mark(time_ns, text);
     }
 
     /// A process has a new address space.

@@ -14,6 +14,7 @@
 mod build;
 mod draft;
 mod fold;
+mod marks;
 mod memory;
 mod order;
 pub mod program;
@@ -29,6 +30,7 @@ mod tree;
 mod trust;
 
 pub use fold::Model;
+pub use marks::Mark;
 pub use sharing::InUse;
 pub use steps::{Growth, Part, Step};
 pub use summary::{Peak, Share, Summary};

@@ -2,7 +2,7 @@
 
 use crate::{
     event::{Churn, Memory, Mm, Oom, Usage},
-    model::{Step, Summary, Timeline},
+    model::{Mark, Step, Summary, Timeline},
     units::ProcessKey,
 };
 
@@ -88,6 +88,8 @@ pub struct Process {
     pub found_ns: Option<u64>,
     /// Programs it was, in order; of one that was there already, from then on.
     pub images: Vec<Image>,
+    /// Moments that it marked, in order.
+    pub marks: Vec<Mark>,
     /// Threads it made besides its first. `None` if such events were lost, or it was there before the recording began.
     pub threads_created: Option<u32>,
     /// Most threads alive at once. `None` if such events were lost.

@@ -22,6 +22,8 @@ pub(super) struct Gaps {
     pub(super) mm_ends: u64,
     /// Processes whose threads can't be counted.
     pub(super) threads: u64,
+    /// Marks that were left out since a process made too many.
+    pub(super) marks: u64,
     /// Processes that were there before the recording began. Nothing is missing of what was to be recorded.
     pub(super) found: u64,
     /// Argument lists of which the end wasn't kept.
@@ -191,6 +193,11 @@ fn gap_notes(gaps: &Gaps) -> Vec<String> {
         gaps.threads,
         "process has an unknown number of threads, since records of threads were lost.",
         "processes have an unknown number of threads, since records of threads were lost.",
+    );
+    note(
+        gaps.marks,
+        "mark is left out: of each process only the first 10,000 are kept.",
+        "marks are left out: of each process only the first 10,000 are kept.",
     );
     note(
         gaps.found,

@@ -25,7 +25,7 @@ pub use charge::{ChargeReport, ChargeSplitReport};
 pub use closing::closing_lines;
 pub use request::{Basis, RequestReport};
 pub use value::{
-    ExitReport, Id, ImageReport, OomReport, ProcessReport, RecordingReport, Report, ShareReport,
-    StepReport, TopReport, TreeReport, TrustReport,
+    ExitReport, Id, ImageReport, MarkReport, OomReport, ProcessReport, RecordingReport, Report,
+    ShareReport, StepReport, TopReport, TreeReport, TrustReport,
 };
 pub(crate) use words::shell_word;

@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::{
     event::{Charge, ChargeScope, Exit, Oom, OomScope, Recording, Verification},
     model::{
-        CreatedBy, CreatorFrom, Ending, Growth, How, Image, ImageMemory, Part, Peak, Process,
+        CreatedBy, CreatorFrom, Ending, Growth, How, Image, ImageMemory, Mark, Part, Peak, Process,
         Share, Step, Summary, Tree, clone_flag_names, program,
     },
     report::request::{Known, RequestReport, request},
@@ -154,6 +154,8 @@ pub struct ProcessReport {
     pub found_ns: Option<u64>,
     /// Programs it was, in order.
     pub images: Vec<ImageReport>,
+    /// Moments that it marked, in order of time.
+    pub marks: Vec<MarkReport>,
     /// Threads it made besides its first.
     pub threads_created: Option<u32>,
     /// Most threads alive at once.
@@ -192,6 +194,15 @@ pub struct ProcessReport {
     pub zombie_ns: Option<u64>,
     /// Ended and not reaped when the recording ended.
     pub zombie_at_end: Option<bool>,
+}
+
+/// A moment that a process marked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MarkReport {
+    /// When.
+    pub ns: u64,
+    /// What it said.
+    pub text: ByteText,
 }
 
 /// A victim of the OOM killer, at the moment at which it was chosen.
@@ -586,6 +597,7 @@ fn process(p: &Process, recording: &Recording, id: &impl Fn(ProcessKey) -> Id) -
             .iter()
             .map(|i| image(i, recording, p.threads_max.unwrap_or(1), id))
             .collect(),
+        marks: p.marks.iter().map(mark).collect(),
         threads_created: p.threads_created,
         threads_max: p.threads_max,
         cpu_ns: p.cpu_ns,
@@ -611,6 +623,13 @@ fn exit(status: u32, oom: Option<bool>) -> ExitReport {
     ExitReport {
         oom,
         ..ExitReport::from_status(status)
+    }
+}
+
+fn mark(mark: &Mark) -> MarkReport {
+    MarkReport {
+        ns: mark.ns,
+        text: ByteText(mark.text.clone()),
     }
 }
 

@@ -10,6 +10,7 @@ use crate::{
     model::{
         draft::Draft,
         fold::State,
+        marks::Mark,
         tree::{Created, CreatedBy, CreatorFrom, Ending, How, Process, Totals, Tree},
         trust::{self, Gaps},
     },
@@ -129,6 +130,7 @@ fn process(draft: &Draft, state: &State, context: &Context<'_>, gaps: &mut Gaps)
         Ending::Unknown => gaps.unknown_ends += 1,
         Ending::Ended { .. } | Ending::Alive => {}
     }
+    gaps.marks += draft.marks_dropped;
     let exit = draft.exit().map(|(_, _, exit)| exit);
     let threads = life::threads(draft, context);
     if threads.is_none() {
@@ -140,6 +142,7 @@ fn process(draft: &Draft, state: &State, context: &Context<'_>, gaps: &mut Gaps)
         comm: draft.comm.as_ref().map(|(_, comm)| comm.clone()),
         found_ns: draft.found.as_ref().map(|(at, _, _)| *at),
         images: images::images(draft, state, ending),
+        marks: marks(draft),
         threads_created: threads.and_then(|t| t.created),
         threads_max: threads.map(|t| t.max),
         cpu_ns: life::cpu_ns(draft, context),
@@ -159,6 +162,13 @@ fn process(draft: &Draft, state: &State, context: &Context<'_>, gaps: &mut Gaps)
         created,
         ending,
     }
+}
+
+/// Events may have come a little out of order.
+fn marks(draft: &Draft) -> Vec<Mark> {
+    let mut marks = draft.marks.clone();
+    marks.sort_by_key(|mark| mark.ns);
+    marks
 }
 
 fn created(draft: &Draft, state: &State, is_root: bool) -> Created {

@@ -3,6 +3,7 @@
 mod address_spaces;
 mod found;
 mod losses;
+mod marks;
 mod order;
 mod streams;
 mod summary;

@@ -5,6 +5,7 @@ mod charge;
 mod closing;
 mod corners;
 mod golden;
+mod marks;
 mod same;
 
 use super::*;
