@@ -51,9 +51,50 @@ pub struct Recording {
     pub start_ns: u64,
     /// All processes that were there already had been found, ns since boot.
     pub attached_ns: Option<u64>,
+    /// Environment that names the job.
+    pub env: BTreeMap<String, String>,
+    /// What bounds and shapes the command from outside.
+    pub conditions: Option<Conditions>,
     /// Instructions that the verifier looked at, by BPF program.
     #[serde(default)]
     pub verified_instructions: BTreeMap<String, u64>,
+}
+
+/// What bounds and shapes the command from outside.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Conditions {
+    /// User.
+    pub uid: Option<u32>,
+    /// CPUs that it may run on.
+    pub allowed_cpus: Option<String>,
+    /// Limits of control groups.
+    pub cgroup_limits: Vec<HeldLimit>,
+    /// Limits of the process by name.
+    pub ulimits: BTreeMap<String, Limit>,
+    /// Mode of overcommitting.
+    pub overcommit_memory: Option<u32>,
+    /// `always`, `madvise` or `never`.
+    pub transparent_hugepages: Option<String>,
+}
+
+/// A limit of a control group.
+#[derive(Clone, Debug, Deserialize)]
+pub struct HeldLimit {
+    /// Folder of the group.
+    pub group: String,
+    /// File that holds it.
+    pub file: String,
+    /// What is in it.
+    pub value: String,
+}
+
+/// A limit of a process; `None` is unlimited.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+pub struct Limit {
+    /// The one that holds.
+    pub soft: Option<u64>,
+    /// The highest that it may set.
+    pub hard: Option<u64>,
 }
 
 /// Totals over the tree.

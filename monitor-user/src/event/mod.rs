@@ -4,6 +4,7 @@
 //! recorder's pid namespace. `None` always means "not known", never zero.
 
 mod charge;
+mod conditions;
 mod memory;
 mod oom;
 mod process;
@@ -11,6 +12,7 @@ mod recording;
 mod verification;
 
 pub use charge::{Charge, ChargeScope, ChargeSplit};
+pub use conditions::{Conditions, HeldLimit, Ulimit};
 pub use memory::{Churn, Memory, MmEnd, Parts};
 pub use oom::{Oom, OomScope};
 pub use process::{Exec, Exit, Fork, Found, Loss, Reaped, Snapshot, Thread, ThreadExit, Usage};

@@ -7,6 +7,7 @@ use std::{
         fd::{AsRawFd, RawFd},
         unix::ffi::{OsStrExt, OsStringExt},
     },
+    path::Path,
     sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel},
     thread,
     time::Duration,
@@ -37,8 +38,8 @@ use super::{
 };
 use crate::{
     decode::Decoder,
-    event::{Event, Recording, What},
-    host::{facts, memory_group::Choice, user::Invoker},
+    event::{Conditions, Event, Recording, What},
+    host::{conditions::conditions, facts, memory_group::Choice, user::Invoker},
     units::ProcessKey,
 };
 
@@ -221,6 +222,7 @@ fn prepare(words: &[OsString], options: &Options) -> Result<Prepared, RecordErro
         |invoker| invoker.environment.clone(),
     );
     options.attach.check()?;
+    let conditions = conditions_of(options, !words.is_empty());
     let command = (!words.is_empty())
         .then(|| Command::find(words, &environment, invoker))
         .transpose()?
@@ -265,6 +267,7 @@ fn prepare(words: &[OsString], options: &Options) -> Result<Prepared, RecordErro
         whole_host: options.attach.whole_host,
         attached_ns,
         start_ns,
+        conditions,
         ..describe(words, options, &environment, &loaded)
     };
     Ok(Prepared {
@@ -274,6 +277,23 @@ fn prepare(words: &[OsString], options: &Options) -> Result<Prepared, RecordErro
         arguments,
         kept,
         recording,
+    })
+}
+
+/// Conditions of the command, which inherits them from here, or of the first process that was named. Before anything
+/// is loaded: that may raise a limit, which the command won't have.
+fn conditions_of(options: &Options, has_command: bool) -> Option<Conditions> {
+    let of = |process: &str| conditions(Path::new("/"), process);
+    if let Some(pid) = options.attach.pids.first() {
+        return Some(of(&pid.to_string()));
+    }
+    let invoker = options.invoker.as_ref();
+    has_command.then(|| {
+        let own = of("self");
+        Conditions {
+            uid: invoker.map(|invoker| invoker.uid.as_raw()).or(own.uid),
+            ..own
+        }
     })
 }
 

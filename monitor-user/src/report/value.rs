@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::{
-    event::{Charge, ChargeScope, Exit, Oom, OomScope, Recording, Verification},
+    event::{Charge, ChargeScope, Conditions, Exit, Oom, OomScope, Recording, Verification},
     model::{
         CreatedBy, CreatorFrom, Ending, Growth, How, Image, ImageMemory, Mark, Part, Peak, Process,
         Share, Step, Summary, Tree, clone_flag_names, program,
@@ -64,6 +64,8 @@ pub struct RecordingReport {
     pub memory_bytes: u64,
     /// Environment that names the job.
     pub env: BTreeMap<String, String>,
+    /// What bounds and shapes the command from outside; `None` if that isn't known.
+    pub conditions: Option<Conditions>,
     /// Add this to a time to get ns since 1970.
     pub wall_offset_ns: i64,
     /// Start.
@@ -445,6 +447,7 @@ fn facts(recording: &Recording, exit: Option<ExitReport>) -> RecordingReport {
         cpus: recording.cpus,
         memory_bytes: recording.memory_bytes,
         env: recording.env.clone(),
+        conditions: recording.conditions.clone(),
         wall_offset_ns: recording.wall_offset_ns,
         start_ns: recording.start_ns,
         end_ns: recording.end_ns,
