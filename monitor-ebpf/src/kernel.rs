@@ -290,6 +290,15 @@ impl Mm {
         )
     }
 
+    /// First byte of the environment and the byte behind it.
+    #[inline(always)]
+    pub(crate) fn environment(self) -> (u64, u64) {
+        (
+            load!(self.0, mm_env_start as u64),
+            load!(self.0, mm_env_end as u64),
+        )
+    }
+
     /// One RSS counter, pages: its shared value and, since 6.2, what each CPU keeps to itself.
     ///
     /// That is the kernel's own way to an exact value (`percpu_counter_sum`), without its lock. Before

@@ -27,6 +27,8 @@ mod death;
 #[cfg(target_arch = "bpf")]
 mod emit;
 #[cfg(target_arch = "bpf")]
+mod environment;
+#[cfg(target_arch = "bpf")]
 mod exec;
 #[cfg(target_arch = "bpf")]
 mod fault;

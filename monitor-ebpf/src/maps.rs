@@ -8,7 +8,7 @@ use monitor_ebpf::abi::{
     AddressSpace, ChargeState, Config, Kind, Layout, Rescue, TrackedProcess, TreeSums,
 };
 
-use crate::{exec::Scratch, kernel::oom::Limit};
+use crate::{environment, exec::Scratch, kernel::oom::Limit};
 
 /// Where things are in this kernel. Written by user space before loading, then frozen.
 #[unsafe(no_mangle)]
@@ -89,6 +89,11 @@ pub(crate) static NEW_SPACE: PerCpuArray<AddressSpace> = PerCpuArray::with_max_e
 /// Room to put an exec record together: it is larger than a BPF stack. One for each [`crate::pass::Pass`].
 #[map]
 pub(crate) static SCRATCH: PerCpuArray<Scratch> = PerCpuArray::with_max_entries(3, 0);
+
+/// Room to put a piece of an environment together.
+#[map]
+pub(crate) static ENV_SCRATCH: PerCpuArray<environment::Scratch> =
+    PerCpuArray::with_max_entries(1, 0);
 
 /// Threads whose beginning or end a program has reported and the last one hasn't seen yet.
 #[map]

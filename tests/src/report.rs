@@ -222,6 +222,8 @@ pub struct Process {
     pub comm: Option<Text>,
     /// Programs that it was, in order.
     pub images: Vec<Image>,
+    /// What its last program got of the variables that are kept.
+    pub env: Option<BTreeMap<String, Text>>,
     /// Moments that it marked.
     pub marks: Vec<Mark>,
     /// Threads besides its first.

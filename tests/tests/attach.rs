@@ -146,6 +146,7 @@ fn a_storm_is_recorded_whole_from_its_midst_on() -> anyhow::Result<()> {
 /// Most storms of which the kernel skips something, one after the other; see [`harness::record_and_check`].
 const MOST_TRIES: u32 = 8;
 
+#[expect(clippy::print_stdout, reason = "a test's own figures")]
 fn until_seen() -> anyhow::Result<(usize, usize)> {
     for _ in 0..MOST_TRIES {
         let folder = tempfile::tempdir()?;

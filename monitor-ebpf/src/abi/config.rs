@@ -82,6 +82,10 @@ pub struct Layout {
     pub mm_arg_start: Offset,
     /// `mm_struct.arg_end`.
     pub mm_arg_end: Offset,
+    /// `mm_struct.env_start`.
+    pub mm_env_start: Offset,
+    /// `mm_struct.env_end`.
+    pub mm_env_end: Offset,
     /// `linux_binprm.filename`.
     pub bprm_filename: Offset,
     /// `bpf_array.pptrs`.
@@ -133,6 +137,8 @@ impl Layout {
         mm_users: u32::MAX,
         mm_arg_start: u32::MAX,
         mm_arg_end: u32::MAX,
+        mm_env_start: u32::MAX,
+        mm_env_end: u32::MAX,
         bprm_filename: u32::MAX,
         array_pptrs: u32::MAX,
         regs_syscall: u32::MAX,
@@ -192,6 +198,6 @@ impl Config {
 }
 
 const _: () = {
-    assert!(core::mem::size_of::<Layout>() == (36 + 12 + 16) * 4);
+    assert!(core::mem::size_of::<Layout>() == (38 + 12 + 16) * 4);
     assert!(core::mem::size_of::<Config>() == 120);
 };

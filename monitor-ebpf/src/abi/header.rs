@@ -35,6 +35,8 @@ impl Kind {
     pub const OOM: u16 = 10;
     /// [`super::SnapshotRecord`]: a process was there before the recording began.
     pub const SNAPSHOT: u16 = 11;
+    /// [`super::EnvRecord`]: the environment that a program begins with.
+    pub const ENV: u16 = 12;
     /// Which records are dropped first when the buffer fills.
     ///
     /// A memory record is replaced by the next one. Without a fork, an exec or an exit the tree is
@@ -48,7 +50,7 @@ impl Kind {
     }
 
     /// Number of kinds.
-    pub const COUNT: u16 = 12;
+    pub const COUNT: u16 = 13;
 
     /// Stable names, in the order of the numbers; the trace's metadata uses them.
     pub const NAMES: [&'static str; Self::COUNT as usize] = [
@@ -64,6 +66,7 @@ impl Kind {
         "mm_end",
         "oom",
         "snapshot",
+        "env",
     ];
 }
 

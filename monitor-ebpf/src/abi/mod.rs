@@ -6,6 +6,7 @@
 mod calls;
 mod charge;
 mod config;
+mod environment;
 mod header;
 mod memory;
 mod oom;
@@ -18,6 +19,7 @@ mod tracked;
 pub use calls::{KERNEL_CALL, NOTHING, PREEMPT_DISABLE, PREEMPT_ENABLE};
 pub use charge::ChargeState;
 pub use config::{Config, Layout, MOST_CPUS, Offset, absent};
+pub use environment::{ENV_CHUNK, ENV_CHUNKS, EnvRecord};
 pub use header::{Header, Kind, Priority, Rescue};
 pub use memory::{Churn, Memory, MemoryRecord, MmEndRecord, Parts, Resolution, TreeSums};
 pub use oom::{CGROUP_NAME, OomRecord, OomScope};

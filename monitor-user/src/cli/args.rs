@@ -64,6 +64,10 @@ pub(super) struct RecordArguments {
     /// (password, token, api-key and the like), and secrets in URLs, are hidden in the trace.
     #[arg(long)]
     pub(super) keep_args: bool,
+    /// Also keep the value of this variable of each program's environment. Always kept are `*_NUM_THREADS`,
+    /// `MALLOC_*`, `PYTHONMALLOC` and `CUDA_VISIBLE_DEVICES`, and nothing else.
+    #[arg(long, value_name = "NAME")]
+    pub(super) env: Vec<OsString>,
     /// Let nothing that the command executes gain privileges, as setuid programs do.
     #[arg(long)]
     pub(super) no_new_privs: bool,

@@ -2,6 +2,7 @@
 
 use std::{
     io::{ErrorKind, Write},
+    os::unix::ffi::OsStrExt,
     path::Path,
     process::ExitCode,
 };
@@ -9,7 +10,7 @@ use std::{
 use super::{args::RecordArguments, complain, doctor::rights, output, status::StatusLine};
 use crate::{
     doctor::{self, Check},
-    event::{Event, Exit, Recording},
+    event::{Event, Exit, Kept, Recording},
     host::{facts, rights::Rights, user::Invoker},
     model::Summary,
     record::{Attach, HOOKS, LaunchError, LoadError, Options, RecordError, Sink, Until, record},
@@ -46,6 +47,13 @@ pub(super) fn run(arguments: &RecordArguments) -> anyhow::Result<ExitCode> {
         verify: arguments.verify,
         debug: arguments.debug_bpf,
         keep_arguments: arguments.keep_args,
+        kept_variables: Kept {
+            more: arguments
+                .env
+                .iter()
+                .map(|name| name.as_bytes().to_vec())
+                .collect(),
+        },
         no_new_privileges: arguments.no_new_privs,
         invoker: invoker.clone(),
         charge: arguments.charge.clone(),

@@ -5,6 +5,7 @@
 
 mod charge;
 mod conditions;
+mod environment;
 mod memory;
 mod oom;
 mod process;
@@ -13,6 +14,7 @@ mod verification;
 
 pub use charge::{Charge, ChargeScope, ChargeSplit};
 pub use conditions::{Conditions, HeldLimit, Ulimit};
+pub use environment::{Environment, Kept};
 pub use memory::{Churn, Memory, MmEnd, Parts};
 pub use oom::{Oom, OomScope};
 pub use process::{Exec, Exit, Fork, Found, Loss, Reaped, Snapshot, Thread, ThreadExit, Usage};
@@ -83,6 +85,8 @@ pub enum What {
     MmEnd(MmEnd),
     /// The recorder looked at a process itself, at the beginning or the end of the recording.
     Snapshot(Snapshot),
+    /// What the subject's new program got of its environment.
+    Environment(Environment),
     /// Events were lost since the last event of this kind.
     Loss(Loss),
     /// The OOM killer chose the subject, a process, and has sent it SIGKILL.

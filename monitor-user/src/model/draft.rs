@@ -1,7 +1,7 @@
 //! A process while the fold runs: what events said, in no particular order.
 
 use crate::{
-    event::{Event, Exec, Exit, Fork, Found, Mm, Oom, Reaped, Snapshot},
+    event::{Environment, Event, Exec, Exit, Fork, Found, Mm, Oom, Reaped, Snapshot},
     model::{
         marks::{self, Mark},
         memory::Track,
@@ -39,6 +39,8 @@ pub(super) struct Draft {
     pub(super) reaped: Option<(u64, Reaped)>,
     /// The OOM killer chose it: time and row. Never more than once.
     pub(super) oom: Option<(u64, Oom)>,
+    /// What its last program got of the variables that are kept, with the time; `None`: not known.
+    pub(super) environment: Option<(u64, Environment)>,
     /// Moments that it marked.
     pub(super) marks: Vec<Mark>,
     /// Marks for which there was no more room.
@@ -77,6 +79,7 @@ impl Draft {
             exits: Vec::new(),
             reaped: None,
             oom: None,
+            environment: None,
             marks: Vec::new(),
             marks_dropped: 0,
             found: None,

@@ -143,6 +143,15 @@ impl State {
                     draft.name(time_ns, comm);
                 }
             }
+            What::Environment(environment) => {
+                if draft
+                    .environment
+                    .as_ref()
+                    .is_none_or(|(at, _)| *at <= time_ns)
+                {
+                    draft.environment = Some((time_ns, environment.clone()));
+                }
+            }
             What::Reaped(reaped) => draft.reaped = Some((time_ns, *reaped)),
             What::Oom(oom) => draft.oom = Some((time_ns, oom.clone())),
             What::Snapshot(snapshot) => match &snapshot.found {
@@ -270,6 +279,8 @@ impl State {
         let before = draft.current();
         let is_newest = before.is_none_or(|b| draft.images[b].image.start_ns <= Some(time_ns));
         draft.name(time_ns, &exec.comm);
+        // Of the program before.
+        draft.environment.take_if(|(at, _)| *at < time_ns);
         draft.images.push(ImageDraft::executed(time_ns, exec));
         let image_at = (at, draft.images.len() - 1);
         if let Some(old) = exec.old_mm {

@@ -139,7 +139,10 @@ impl Summary {
                 self.threads += 1;
                 self.max_threads = self.max_threads.max(thread.threads);
             }
-            (What::Rename(_) | What::ThreadExit(_) | What::Oom(_), Some(key)) => {
+            (
+                What::Rename(_) | What::ThreadExit(_) | What::Oom(_) | What::Environment(_),
+                Some(key),
+            ) => {
                 self.process(key);
             }
             (What::Exit(exit), Some(key)) => self.exit(event.time_ns, key, *exit),

@@ -1,7 +1,7 @@
 //! What the fold gives: processes, images, totals.
 
 use crate::{
-    event::{Churn, Memory, Mm, Oom, Usage},
+    event::{Churn, Environment, Memory, Mm, Oom, Usage},
     model::{Mark, Step, Summary, Timeline},
     units::ProcessKey,
 };
@@ -88,6 +88,8 @@ pub struct Process {
     pub found_ns: Option<u64>,
     /// Programs it was, in order; of one that was there already, from then on.
     pub images: Vec<Image>,
+    /// What its last program got of the variables that are kept, `NAME=value`; `None`: not known.
+    pub environment: Option<Environment>,
     /// Moments that it marked, in order.
     pub marks: Vec<Mark>,
     /// Threads it made besides its first. `None` if such events were lost, or it was there before the recording began.

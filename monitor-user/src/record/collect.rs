@@ -38,7 +38,7 @@ use super::{
 };
 use crate::{
     decode::Decoder,
-    event::{Conditions, Event, Recording, What},
+    event::{Conditions, Event, Kept as KeptVariables, Recording, What},
     host::{conditions::conditions, facts, memory_group::Choice, user::Invoker},
     units::ProcessKey,
 };
@@ -87,6 +87,8 @@ pub struct Options {
     pub debug: bool,
     /// Keep argument lists as they are: secrets in them aren't hidden.
     pub keep_arguments: bool,
+    /// Variables of the environment that are kept of each program.
+    pub kept_variables: KeptVariables,
     /// Nothing that the command executes can gain privileges.
     pub no_new_privileges: bool,
     /// The user behind sudo, as whom the command runs; `None`: as whoever runs rtrace.
@@ -165,7 +167,7 @@ pub fn record<S: Sink + 'static>(
         let verifier = kept.map(|kept| Verifier::start(kept, loaded.exactness));
         let collector = Collector {
             verifier,
-            decoder: Decoder::new(recording.page_size),
+            decoder: Decoder::new(recording.page_size, options.kept_variables.clone()),
             sorter: Sorter::default(),
             losses: Losses::default(),
             loaded,

@@ -145,6 +145,8 @@ pub(super) fn layout(btf: &Btf) -> Result<Layout, String> {
         mm_users: member("mm_struct", "mm_users")?,
         mm_arg_start: member("mm_struct", "arg_start")?,
         mm_arg_end: member("mm_struct", "arg_end")?,
+        mm_env_start: member("mm_struct", "env_start")?,
+        mm_env_end: member("mm_struct", "env_end")?,
         bprm_filename: member("linux_binprm", "filename")?,
         array_pptrs: optional("bpf_array", "pptrs"),
         regs_syscall: btf
@@ -323,6 +325,8 @@ mod tests {
         mm_users: 92,
         mm_arg_start: 312,
         mm_arg_end: 320,
+        mm_env_start: 328,
+        mm_env_end: 336,
         bprm_filename: 96,
         array_pptrs: 272,
         regs_syscall: 120,
@@ -392,6 +396,8 @@ mod tests {
         mm_users: 84,
         mm_arg_start: 304,
         mm_arg_end: 312,
+        mm_env_start: 320,
+        mm_env_end: 328,
         usage: usage_from(440),
         oom: OomPlaces {
             arg_task: 0,
@@ -433,6 +439,8 @@ mod tests {
         mm_users: 132,
         mm_arg_start: 376,
         mm_arg_end: 384,
+        mm_env_start: 392,
+        mm_env_end: 400,
         arg_rss_count: ABSENT,
         usage: usage_from(432),
         oom: OomPlaces {
@@ -471,6 +479,8 @@ mod tests {
         array_pptrs: 312,
         mm_arg_start: 488,
         mm_arg_end: 496,
+        mm_env_start: 504,
+        mm_env_end: 512,
         arg_exit_group_dead: 1,
         oom: OomPlaces {
             mm_owner: 1304,
@@ -507,6 +517,8 @@ mod tests {
         array_pptrs: 304,
         mm_arg_start: 728,
         mm_arg_end: 736,
+        mm_env_start: 744,
+        mm_env_end: 752,
         bprm_filename: 112,
         usage: usage_from(456),
         oom: OomPlaces {

@@ -32,6 +32,9 @@ use crate::{
 
 /// The hook that shows the end of an address space.
 const MM_END: &str = "exit_mmap";
+/// The hook that shows programs, and what reads their environment there.
+const EXEC: &str = "sched_process_exec";
+const ENVIRONMENT: &str = "sched_process_exec_env";
 /// The hook that shows what is resident.
 const RSS: &str = "rss_stat";
 /// The hook that shows when what is mapped may have changed.
@@ -204,14 +207,14 @@ impl Loaded {
             // Counters are then as exact as what CPUs share of them, and the trace states by how much.
             layout.mm_rss_parts = u32::MAX;
         }
-        let mut ebpf = load(&btf, layout, config, options)?;
+        let mut ebpf = load(&btf, &layout, config, options)?;
         watch.step("making maps");
         if !absent(layout.mm_rss_parts) {
             let is_found = cpu_parts::find(&mut ebpf, &types);
             if !is_found.map_err(|error| refused("task_rename", &error))? {
                 // Without them, what CPUs keep to themselves is an error that the trace states.
                 layout.mm_rss_parts = u32::MAX;
-                ebpf = load(&btf, layout, config, options)?;
+                ebpf = load(&btf, &layout, config, options)?;
             }
             watch.step("finding the CPUs' parts of counters");
         }
@@ -540,7 +543,7 @@ fn faults(btf: &Btf, is_left_out: &impl Fn(&str) -> bool) -> u32 {
 /// Makes the maps and puts the programs in order; none is in the kernel yet.
 fn load(
     btf: &Btf,
-    layout: Layout,
+    layout: &Layout,
     config: Config,
     options: &LoadOptions<'_>,
 ) -> Result<Ebpf, LoadError> {
@@ -574,6 +577,8 @@ fn programs(
         .then_some(first)
         .into_iter()
         .chain(later.into_iter().filter(|_| has_later != 0))
+        // After those that report the exec itself.
+        .chain((hook == EXEC).then(|| ENVIRONMENT.to_owned()))
         .collect()
 }
 

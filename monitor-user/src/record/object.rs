@@ -49,8 +49,8 @@ mod tests {
     use crate::record::HOOKS;
 
     /// One for each hook, later ones, two for counters with parts, that which finds the parts, and two that look who is
-    /// there.
-    const PROGRAMS: usize = HOOKS.len() + 2 * Rescue::HOOKS.len() + 1 + 2 + 1 + 2;
+    /// there, and one for environments.
+    const PROGRAMS: usize = HOOKS.len() + 2 * Rescue::HOOKS.len() + 1 + 2 + 1 + 2 + 1;
 
     fn count(object: &[u8], instruction: u64) -> usize {
         let places = object.as_chunks::<8>().0;

@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::{
-    event::{Charge, ChargeScope, Conditions, Exit, Oom, OomScope, Recording, Verification},
+    event::{
+        Charge, ChargeScope, Conditions, Environment, Exit, Oom, OomScope, Recording, Verification,
+    },
     model::{
         CreatedBy, CreatorFrom, Ending, Growth, How, Image, ImageMemory, Mark, Part, Peak, Process,
         Share, Step, Summary, Tree, clone_flag_names, program,
@@ -156,6 +158,9 @@ pub struct ProcessReport {
     pub found_ns: Option<u64>,
     /// Programs it was, in order.
     pub images: Vec<ImageReport>,
+    /// What its last program got of the variables that are kept, by name; `None`: not known. A name that comes twice
+    /// has its first value, as the C library has it.
+    pub env: Option<BTreeMap<String, ByteText>>,
     /// Moments that it marked, in order of time.
     pub marks: Vec<MarkReport>,
     /// Threads it made besides its first.
@@ -600,6 +605,7 @@ fn process(p: &Process, recording: &Recording, id: &impl Fn(ProcessKey) -> Id) -
             .iter()
             .map(|i| image(i, recording, p.threads_max.unwrap_or(1), id))
             .collect(),
+        env: p.environment.as_ref().map(variables),
         marks: p.marks.iter().map(mark).collect(),
         threads_created: p.threads_created,
         threads_max: p.threads_max,
@@ -627,6 +633,20 @@ fn exit(status: u32, oom: Option<bool>) -> ExitReport {
         oom,
         ..ExitReport::from_status(status)
     }
+}
+
+fn variables(environment: &Environment) -> BTreeMap<String, ByteText> {
+    let mut variables = BTreeMap::new();
+    for variable in &environment.values {
+        let at = variable.iter().position(|byte| *byte == b'=');
+        let (name, value) = variable.split_at(at.unwrap_or(variable.len()));
+        let name = String::from_utf8_lossy(name).into_owned();
+        let value = value.strip_prefix(b"=").unwrap_or(value);
+        variables
+            .entry(name)
+            .or_insert_with(|| ByteText(value.to_vec()));
+    }
+    variables
 }
 
 fn mark(mark: &Mark) -> MarkReport {

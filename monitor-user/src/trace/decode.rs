@@ -202,6 +202,10 @@ impl<'a> Row<'a> {
                 zombie: self.flag(Col::Zombie)?,
                 found: self.found(),
             }),
+            Kind::Environment => What::Environment(event::Environment {
+                values: self.bytes_list(Col::Env, Col::EnvRaw)?,
+                is_whole: self.flag(Col::EnvWhole)?,
+            }),
             Kind::Loss => What::Loss(self.loss()?),
             Kind::Oom => What::Oom(event::Oom {
                 mm: self.u64(Col::Mm),
@@ -337,11 +341,15 @@ impl<'a> Row<'a> {
     }
 
     fn argv(self) -> Option<Vec<Vec<u8>>> {
-        if let Some(raw) = self.list(Col::ArgvRaw) {
+        self.bytes_list(Col::Argv, Col::ArgvRaw)
+    }
+
+    fn bytes_list(self, text: Col, raw: Col) -> Option<Vec<Vec<u8>>> {
+        if let Some(raw) = self.list(raw) {
             let raw = raw.as_binary_opt::<i32>()?;
             return raw.iter().map(|arg| arg.map(<[u8]>::to_vec)).collect();
         }
-        let text = self.list(Col::Argv)?;
+        let text = self.list(text)?;
         let text = text.as_string_opt::<i32>()?;
         text.iter()
             .map(|arg| arg.map(|arg| arg.as_bytes().to_vec()))

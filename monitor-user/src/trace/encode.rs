@@ -29,6 +29,7 @@ pub(super) fn kind_of(what: &What) -> Kind {
         What::Memory { .. } => Kind::Memory,
         What::MmEnd(_) => Kind::MmEnd,
         What::Snapshot(_) => Kind::Snapshot,
+        What::Environment(_) => Kind::Environment,
         What::Loss(_) => Kind::Loss,
         What::Oom(_) => Kind::Oom,
     }
@@ -117,6 +118,10 @@ impl Rows {
                 if let Some(found) = &snapshot.found {
                     self.found(found);
                 }
+            }
+            What::Environment(environment) => {
+                self.list(Col::Env, Col::EnvRaw, &environment.values);
+                self.flag(Col::EnvWhole, environment.is_whole);
             }
             What::Loss(loss) => self.loss(loss),
             What::Oom(oom) => self.oom(oom),
@@ -270,8 +275,12 @@ impl Rows {
     }
 
     fn argv(&mut self, argv: &[Vec<u8>]) {
+        self.list(Col::Argv, Col::ArgvRaw, argv);
+    }
+
+    fn list(&mut self, text: Col, raw: Col, argv: &[Vec<u8>]) {
         let mut exact = true;
-        if let Builder::TextList(list) = self.at(Col::Argv) {
+        if let Builder::TextList(list) = self.at(text) {
             for arg in argv {
                 let text = String::from_utf8_lossy(arg);
                 exact &= matches!(text, std::borrow::Cow::Borrowed(_));
@@ -279,7 +288,7 @@ impl Rows {
             }
             list.append(true);
         }
-        if !exact && let Builder::BytesList(list) = self.at(Col::ArgvRaw) {
+        if !exact && let Builder::BytesList(list) = self.at(raw) {
             for arg in argv {
                 list.values().append_value(arg);
             }

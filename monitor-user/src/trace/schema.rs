@@ -171,6 +171,7 @@ kinds! {
     Snapshot "snapshot" "The recorder looked at a process itself: at the end of the recording, or, with `comm`, at one that was there when it began.";
     Loss "loss" "The kernel side lost records since the last row of this kind.";
     Oom "oom" "The OOM killer chose the subject, a process, and sent it SIGKILL; its memory is as of that moment.";
+    Environment "env" "The subject's new program got this of the variables that are kept; follows its `exec`.";
 }
 
 macro_rules! columns {
@@ -187,11 +188,24 @@ macro_rules! columns {
 }
 
 use Kind::{
-    Exec, Exit, Fork, Loss, Memory, MmEnd, Oom, Reaped, Rename, Snapshot, Thread, ThreadExit,
+    Environment, Exec, Exit, Fork, Loss, Memory, MmEnd, Oom, Reaped, Rename, Snapshot, Thread,
+    ThreadExit,
 };
 
-const EVERY: [Kind; 12] = [
-    Fork, Thread, Exec, Rename, ThreadExit, Exit, Reaped, Memory, MmEnd, Snapshot, Loss, Oom,
+const EVERY: [Kind; 13] = [
+    Fork,
+    Thread,
+    Exec,
+    Rename,
+    ThreadExit,
+    Exit,
+    Reaped,
+    Memory,
+    MmEnd,
+    Snapshot,
+    Loss,
+    Environment,
+    Oom,
 ];
 
 columns! {
@@ -240,6 +254,9 @@ columns! {
     ArgvRaw "argv_raw" BytesList "" [Exec, Snapshot], "The exact bytes of all of `argv`; null where `argv` is exact.";
     ArgvBytes "argv_bytes" Int64 "bytes" [Exec], "Length of all arguments with their NULs, also of those that were cut off.";
     ArgvTruncated "argv_truncated" Bool "" [Exec], "Whether `argv` is not all of it.";
+    Env "env" TextList "" [Environment], "Variables that are kept, as NAME=value; no other is recorded.";
+    EnvRaw "env_raw" BytesList "" [Environment], "The exact bytes of all of `env`; null where `env` is exact.";
+    EnvWhole "env_whole" Bool "" [Environment], "Whether all of the environment could be looked through.";
     OldTid "old_tid" UInt32 "" [Exec], "Thread that called exec; from here on its id is the process's.";
     Status "status" UInt32 "" [Exit], "Status as wait gives it: exit code in bits 8 to 15, signal in 0 to 6, core dump in 7.";
     CpuNs "cpu_ns" Int64 "ns" [ThreadExit, Exit, Reaped, Memory], "CPU time of the thread so far (`thread_exit`, exit, memory; up to a tick less than the truth) or of the whole process (reaped).";

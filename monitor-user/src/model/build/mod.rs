@@ -131,6 +131,9 @@ fn process(draft: &Draft, state: &State, context: &Context<'_>, gaps: &mut Gaps)
         Ending::Ended { .. } | Ending::Alive => {}
     }
     gaps.marks += draft.marks_dropped;
+    if draft.environment.as_ref().is_some_and(|(_, e)| !e.is_whole) {
+        gaps.cut_environments += 1;
+    }
     let exit = draft.exit().map(|(_, _, exit)| exit);
     let threads = life::threads(draft, context);
     if threads.is_none() {
@@ -142,6 +145,7 @@ fn process(draft: &Draft, state: &State, context: &Context<'_>, gaps: &mut Gaps)
         comm: draft.comm.as_ref().map(|(_, comm)| comm.clone()),
         found_ns: draft.found.as_ref().map(|(at, _, _)| *at),
         images: images::images(draft, state, ending),
+        environment: draft.environment.as_ref().map(|(_, e)| e.clone()),
         marks: marks(draft),
         threads_created: threads.and_then(|t| t.created),
         threads_max: threads.map(|t| t.max),

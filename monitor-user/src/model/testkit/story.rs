@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::{
     event::{
-        Event, Exec, Exit, Fork, Found, Loss, Memory, Mm, MmEnd, Oom, Reaped, Recording, Snapshot,
-        Subject, Thread, ThreadExit, Usage, What,
+        Environment, Event, Exec, Exit, Fork, Found, Loss, Memory, Mm, MmEnd, Oom, Reaped,
+        Recording, Snapshot, Subject, Thread, ThreadExit, Usage, What,
     },
     model::{Model, Tree},
     units::ProcessKey,
@@ -309,6 +309,16 @@ impl Story {
         self.tell(pid, pid, What::Snapshot(snapshot))
     }
 
+    /// What the process's new program got of the variables that are kept.
+    pub fn environment(&mut self, pid: u32, values: &[&str], is_whole: bool) -> &mut Self {
+        let values = values.iter().map(|value| value.as_bytes().to_vec());
+        let environment = Environment {
+            values: values.collect(),
+            is_whole,
+        };
+        self.tell(pid, pid, What::Environment(environment))
+    }
+
     /// A process that was there already is found: `pid`, whose parent is `parent`, with the memory of everybody. With
     /// arguments it has executed a program, without it was only forked.
     pub fn found(&mut self, parent: u32, pid: u32, argv: &[&str]) -> &mut Self {
@@ -569,6 +579,7 @@ pub(super) fn kind_of(what: &What) -> &'static str {
         What::Memory { .. } => "memory",
         What::MmEnd(_) => "mm_end",
         What::Snapshot(_) => "snapshot",
+        What::Environment(_) => "env",
         What::Loss(_) => "loss",
         What::Oom(_) => "oom",
     }

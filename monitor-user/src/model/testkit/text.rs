@@ -17,8 +17,8 @@ use std::{collections::BTreeMap, str::FromStr};
 use super::story::kind_of;
 use crate::{
     event::{
-        Churn, Event, Exec, Exit, Fork, Found, Loss, Memory, MmEnd, Oom, OomScope, Reaped,
-        Recording, Snapshot, Subject, Thread, ThreadExit, Usage, What,
+        Churn, Environment, Event, Exec, Exit, Fork, Found, Loss, Memory, MmEnd, Oom, OomScope,
+        Reaped, Recording, Snapshot, Subject, Thread, ThreadExit, Usage, What,
     },
     units::ProcessKey,
 };
@@ -193,6 +193,12 @@ fn write_fields(out: &mut Writer, what: &What) {
             if let Some(found) = &s.found {
                 write_found(out, found);
             }
+        }
+        What::Environment(environment) => {
+            for value in &environment.values {
+                out.bytes("value", value);
+            }
+            out.number("whole", environment.is_whole.into());
         }
         What::Loss(loss) => {
             for (kind, n) in &loss.lost {
@@ -390,15 +396,25 @@ fn what(kind: &str, f: &mut Fields) -> Result<What, String> {
             zombie: f.flag("zombie")?,
             found: found(f)?,
         }),
-        "loss" => {
-            let mut lost = BTreeMap::new();
-            for (kind, n) in f.0.drain(..) {
-                lost.insert(kind, number(&n)?);
-            }
-            What::Loss(Loss { lost })
-        }
+        "env" => What::Environment(environment(f)?),
+        "loss" => What::Loss(loss(f)?),
         "oom" => What::Oom(read_oom(f)?),
         other => return Err(format!("unknown kind {other}")),
+    })
+}
+
+fn loss(f: &mut Fields) -> Result<Loss, String> {
+    let mut lost = BTreeMap::new();
+    for (kind, n) in f.0.drain(..) {
+        lost.insert(kind, number(&n)?);
+    }
+    Ok(Loss { lost })
+}
+
+fn environment(f: &mut Fields) -> Result<Environment, String> {
+    Ok(Environment {
+        values: all(f, "value")?,
+        is_whole: f.flag("whole")?,
     })
 }
 
@@ -432,20 +448,21 @@ fn found(f: &mut Fields) -> Result<Option<Found>, String> {
         threads,
         has_executed: f.flag("executed")?,
         comm: f.bytes("comm")?,
-        argv: Some(arguments(f)?).filter(|argv| !argv.is_empty()),
+        argv: Some(all(f, "arg")?).filter(|argv| !argv.is_empty()),
     }))
 }
 
-fn arguments(f: &mut Fields) -> Result<Vec<Vec<u8>>, String> {
-    let mut argv = Vec::new();
-    while let Some(arg) = f.take("arg") {
-        argv.push(unquote(&arg)?);
+/// The values of all fields of a name.
+fn all(f: &mut Fields, name: &str) -> Result<Vec<Vec<u8>>, String> {
+    let mut values = Vec::new();
+    while let Some(value) = f.take(name) {
+        values.push(unquote(&value)?);
     }
-    Ok(argv)
+    Ok(values)
 }
 
 fn exec(f: &mut Fields) -> Result<Exec, String> {
-    let argv = arguments(f)?;
+    let argv = all(f, "arg")?;
     Ok(Exec {
         filename: f.bytes("filename")?,
         argv_bytes: f.number("argv_bytes")?,
@@ -558,6 +575,7 @@ mod tests {
         };
         story.oom(12, oom).killed(12, 9);
         story.still_there(10, true).loss_row("memory", 5);
+        story.environment(10, &["A=1 2", "B=\n"], true);
         story.found(1, 14, &["a b", "c"]).found(14, 15, &[]);
         let lines: Vec<String> = story.events().iter().map(line).collect();
         let (events, _) = parse(&lines.join("\n")).unwrap();

@@ -1,6 +1,7 @@
 //! Stories with known ends.
 
 mod address_spaces;
+mod environment;
 mod found;
 mod losses;
 mod marks;

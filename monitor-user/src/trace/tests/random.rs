@@ -1,8 +1,8 @@
 //! Random events with a bias towards the values where encodings break.
 
 use crate::event::{
-    Churn, Event, Exec, Exit, Fork, Found, Loss, Memory, MmEnd, Oom, OomScope, Parts, Reaped,
-    Snapshot, Subject, Thread, ThreadExit, Usage, What,
+    Churn, Environment, Event, Exec, Exit, Fork, Found, Loss, Memory, MmEnd, Oom, OomScope, Parts,
+    Reaped, Snapshot, Subject, Thread, ThreadExit, Usage, What,
 };
 use crate::trace::schema::Kind;
 use crate::units::ProcessKey;
@@ -173,11 +173,19 @@ impl Random {
                 zombie: self.flag(),
                 found: self.some(Self::found),
             }),
+            Kind::Environment => What::Environment(self.environment()),
             Kind::Loss => What::Loss(Loss {
                 lost: (0..self.below(4))
                     .map(|_| (format!("k{}é", self.below(9)), self.u64()))
                     .collect(),
             }),
+        }
+    }
+
+    fn environment(&mut self) -> Environment {
+        Environment {
+            values: (0..self.below(5)).map(|_| self.bytes()).collect(),
+            is_whole: self.flag(),
         }
     }
 
