@@ -15,19 +15,21 @@ fn read(path: &str) -> anyhow::Result<String> {
         .to_owned())
 }
 
-/// Records something that a shell starts under these conditions.
-fn recorded_under(shell: &str, recorder: Recorder) -> anyhow::Result<Report> {
-    let wrapper = ["/bin/sh", "-c", &format!("{shell}; exec \"$@\""), "sh"];
-    recorder
-        .under(&wrapper)
-        .record(&["/bin/true"])?
-        .complete_report()
+/// Records something under a program that changes its own conditions first.
+fn recorded_under(wrapper: &[&str]) -> anyhow::Result<Report> {
+    let recorder = Recorder::new().under(wrapper);
+    recorder.record(&["/bin/true"])?.complete_report()
 }
 
 #[test]
 fn limits_of_the_process_and_of_its_groups_are_told() -> anyhow::Result<()> {
     let _alone = harness::alone()?;
-    let report = recorded_under("ulimit -S -n 77; ulimit -c 0", Recorder::new())?;
+    let report = recorded_under(&[
+        "/bin/sh",
+        "-c",
+        "ulimit -S -n 77; ulimit -c 0; exec \"$@\"",
+        "sh",
+    ])?;
     let conditions = report.recording.conditions.context("no conditions")?;
     let limit = |name: &str| conditions.ulimits.get(name).copied();
     assert_eq!(limit("max_open_files").and_then(|l| l.soft), Some(77));
@@ -47,7 +49,11 @@ fn limits_of_the_process_and_of_its_groups_are_told() -> anyhow::Result<()> {
 #[test]
 fn memory_modes_and_cpus_are_told() -> anyhow::Result<()> {
     let _alone = harness::alone()?;
-    let report = recorded_under("taskset -p -c 0 $$ >/dev/null", Recorder::new())?;
+    let report = recorded_under(&[
+        "/usr/bin/python3",
+        "-c",
+        "import os, sys; os.sched_setaffinity(0, {0}); os.execv(sys.argv[1], sys.argv[1:])",
+    ])?;
     let conditions = report.recording.conditions.context("no conditions")?;
     assert_eq!(conditions.allowed_cpus.as_deref(), Some("0"));
     assert_eq!(conditions.uid, Some(0));

@@ -1,10 +1,6 @@
 //! Moments that programs mark: by a command, by a thread's name, and each test of pytest by the documented fixture.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{fs, path::PathBuf, process::Command};
 
 use anyhow::Context;
 use rtrace_tests::{
@@ -93,8 +89,7 @@ fn without_a_recorder_nothing_happens() -> anyhow::Result<()> {
 
 /// The code of the fixture as the documentation has it.
 fn fixture() -> anyhow::Result<String> {
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/recording.md");
-    let text = fs::read_to_string(docs)?;
+    let text = include_str!("../../docs/recording.md");
     let (_, code) = text.split_once("```python\n").context("no code")?;
     let (code, _) = code.split_once("```").context("no end of the code")?;
     Ok(code.to_owned())
