@@ -27,12 +27,12 @@ fn limits_of_the_process_and_of_its_groups_are_told() -> anyhow::Result<()> {
     let report = recorded_under(&[
         "/bin/sh",
         "-c",
-        "ulimit -S -n 77; ulimit -c 0; exec \"$@\"",
+        "ulimit -S -n 777; ulimit -c 0; exec \"$@\"",
         "sh",
     ])?;
     let conditions = report.recording.conditions.context("no conditions")?;
     let limit = |name: &str| conditions.ulimits.get(name).copied();
-    assert_eq!(limit("max_open_files").and_then(|l| l.soft), Some(77));
+    assert_eq!(limit("max_open_files").and_then(|l| l.soft), Some(777));
     let none = Limit {
         soft: Some(0),
         hard: Some(0),
