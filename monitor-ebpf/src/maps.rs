@@ -73,7 +73,8 @@ pub(crate) static TARGETS: HashMap<u32, u8> = HashMap::with_max_entries(1024, 0)
 #[map]
 pub(crate) static CLAIMED: HashMap<u32, u64> = HashMap::with_max_entries(65_536, 0);
 
-/// 0: processes that were found so far; 1: whether it is being looked who is there.
+/// 0: processes found so far that were there when the walk began which found them; 1: when the present walk began, ns
+/// since boot, or 0 if it isn't being looked who is there.
 #[map]
 pub(crate) static FOUND: Array<u64> = Array::with_max_entries(2, 0);
 

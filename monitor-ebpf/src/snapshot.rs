@@ -2,10 +2,11 @@
 //!
 //! The order makes it whole. The hooks are attached first; then an iterator walks all tasks, and enters each whose
 //! parent is entered, into the same tables, each process once (`BPF_NOEXIST`): whoever comes first, the walk or
-//! the hook of its creation, reports it. User space has it walk again until a walk finds nothing new. Then there is
-//! nobody left to be found: of somebody who is not entered but descends from somebody who is, take the uppermost;
-//! its parent was entered by an earlier walk, since what that one created afterwards was entered by the hook. So it
-//! was there when this walk began, with its parent entered, and was found.
+//! the hook of its creation, reports it. User space has it walk again until a walk finds nobody who was there when it
+//! began. Then there is nobody left to be found: of somebody who is not entered but descends from somebody who is, take
+//! the uppermost; its parent was entered by an earlier walk, since what that one created afterwards was entered by the
+//! hook. So it was there when this walk began, with its parent entered, and was found. (Who is created during a walk
+//! may be met by it before the hook of the creation; that says nothing, and in a storm there is always somebody.)
 //!
 //! A process whose parent ends during the walks would lose its place: it is given to another parent. So while it is
 //! walked, each thread that ends and descends from somebody who is entered has its children noted ([`orphans`]).
@@ -105,7 +106,9 @@ fn find(task: Task, exactness: Exactness) {
     let Some(process) = filter::entry(pid) else {
         return;
     };
-    if let Some(found) = FOUND.get_ptr_mut(0) {
+    if task.start_ns() < walking_since()
+        && let Some(found) = FOUND.get_ptr_mut(0)
+    {
         // SAFETY: a map value, which only the walk writes.
         unsafe { *found += 1 };
     }
@@ -187,7 +190,7 @@ pub(crate) fn orphans(task: Task) {
     if setting!(attaches) == 0 || setting!(whole_host) != 0 {
         return;
     }
-    if !task.shows_children() || !is_walking() || !descends(task) {
+    if !task.shows_children() || walking_since() == 0 || !descends(task) {
         return;
     }
     task.each_child(|pid, start_ns| {
@@ -197,12 +200,11 @@ pub(crate) fn orphans(task: Task) {
     });
 }
 
+/// When the present walk began, ns since boot; 0 if there is none.
 #[inline(always)]
-fn is_walking() -> bool {
+fn walking_since() -> u64 {
     // SAFETY: a map value.
-    FOUND
-        .get_ptr(1)
-        .is_some_and(|walking| unsafe { *walking != 0 })
+    FOUND.get_ptr(1).map_or(0, |since| unsafe { *since })
 }
 
 /// Whether it, or one that it descends from, is wanted: who ends may not have been walked to yet.

@@ -132,17 +132,16 @@ fn walk_all(loaded: &mut Loaded) -> Result<u64, LoadError> {
         .try_into()
         .map_err(refused)?;
     program.load("task", &types).map_err(refused)?;
-    set_walking(loaded, true)?;
+    set_walking(loaded, facts::boot_ns())?;
     let start_ns = facts::boot_ns();
-    let mut before = None;
     for _ in 0..MOST_WALKS {
+        let before = found(loaded)?;
+        set_walking(loaded, facts::boot_ns())?;
         walk(loaded, name)?;
-        let found = found(loaded)?;
-        if before == Some(found) {
-            set_walking(loaded, false)?;
+        if found(loaded)? == before {
+            set_walking(loaded, 0)?;
             return Ok(start_ns);
         }
-        before = Some(found);
     }
     Err(LoadError::Object(format!(
         "new processes were found in each of {MOST_WALKS} walks"
@@ -177,18 +176,18 @@ fn walk(loaded: &mut Loaded, name: &str) -> Result<(), LoadError> {
     }
 }
 
-/// Processes found so far.
+/// Processes found so far that were there when the walk began which found them.
 fn found(loaded: &Loaded) -> Result<u64, LoadError> {
     let map = loaded.ebpf.map("FOUND").ok_or_else(no_map)?;
     let map = Array::<_, u64>::try_from(map).map_err(|error| wrong(&error))?;
     map.get(&0, 0).map_err(|error| wrong(&error))
 }
 
-fn set_walking(loaded: &mut Loaded, is_on: bool) -> Result<(), LoadError> {
+/// From then on it is being looked who is there; 0: not any more.
+fn set_walking(loaded: &mut Loaded, since_ns: u64) -> Result<(), LoadError> {
     let map = loaded.ebpf.map_mut("FOUND").ok_or_else(no_map)?;
     let mut map = Array::<_, u64>::try_from(map).map_err(|error| wrong(&error))?;
-    map.set(1, u64::from(is_on), 0)
-        .map_err(|error| wrong(&error))
+    map.set(1, since_ns, 0).map_err(|error| wrong(&error))
 }
 
 fn set(loaded: &mut Loaded, map: &str, key: u32, value: u8) -> Result<(), LoadError> {
