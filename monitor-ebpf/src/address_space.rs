@@ -110,6 +110,44 @@ pub(crate) fn end(space: *mut AddressSpace, address: u64) {
     }
 }
 
+/// Takes an entry back that should not have been made: nobody is told.
+#[inline(always)]
+pub(crate) fn withdraw(space: *mut AddressSpace, address: u64) {
+    // SAFETY: a map value.
+    let left = unsafe { (*space).now };
+    if ADDRESS_SPACES.remove(address).is_ok() {
+        tree::rss(-resident(&left));
+        tree::vm(-(left.total_vm as i64));
+    }
+}
+
+/// How counters are read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exactness {
+    /// With what CPUs keep to themselves (since 6.2).
+    Exact,
+    /// Without.
+    Shared,
+}
+
+/// Reads everything once more: what changed before there was an entry was shown to nobody.
+#[inline(always)]
+pub(crate) fn look_again(space: *mut AddressSpace, mm: Mm, exactness: Exactness) {
+    for member in 0..4 {
+        // Whether a record is due doesn't matter: one is about to tell all of it.
+        let _due = match exactness {
+            Exactness::Exact => update_exactly(space, mm, member),
+            Exactness::Shared => update(space, mm, member, mm.counter(member)),
+        };
+    }
+    let _due = match exactness {
+        Exactness::Exact => map_exactly(space, mm),
+        Exactness::Shared => map(space, mm.total_vm()),
+    };
+    // SAFETY: a map value.
+    unsafe { (*space).sent = (*space).now };
+}
+
 /// Whether the tear-down has given everything back, where no hook tells.
 #[inline(always)]
 pub(crate) fn is_over(space: *mut AddressSpace) -> bool {

@@ -103,14 +103,7 @@ fn fork(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
         return 0;
     };
     // A stale entry of the same pid isn't the child's: `task_newtask` was skipped then.
-    let known = filter::known(child);
-    if let Some(known) = known
-        && filter::flags(known) & TrackedProcess::CREATED != 0
-    {
-        return 0;
-    }
-    pass.count_rescue(Rescue::FORK);
-    if known.is_none() {
+    if filter::known(child).is_none() {
         if !filter::track(child, u64::MAX) {
             count_full(0);
             return 0;
@@ -120,6 +113,11 @@ fn fork(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
     let Some(process) = filter::entry(pid) else {
         return 0;
     };
+    // By an earlier program, or it was found before this came.
+    if filter::flags(process) & TrackedProcess::CREATED != 0 {
+        return 0;
+    }
+    pass.count_rescue(Rescue::FORK);
     charge::note();
     let creator_mm = parent.mm();
     if let Some(space) = find(creator_mm) {

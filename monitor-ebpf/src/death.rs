@@ -10,7 +10,7 @@ use crate::{
     kernel::{Task, is_group_dead},
     pass::{ENDS, Pass},
     preempt::undisturbed,
-    switch,
+    snapshot, switch,
 };
 
 /// A thread ends. Its process stays traced: since 6.16 its memory is given back after this.
@@ -34,6 +34,7 @@ pub(crate) fn sched_process_exit_last(ctx: BtfTracePointContext) -> i32 {
 #[inline(always)]
 fn exit(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
     let task = Task::argument::<0>(ctx);
+    snapshot::orphans(task);
     let pid = task.pid();
     let Some(process) = filter::entry(pid) else {
         return 0;

@@ -180,7 +180,7 @@ unsafe fn more_arguments(
 /// The same number, known to be below [`ARGS_CHUNK`] to the verifier too: the compiler knows it
 /// already and would leave the mask out, and compares in a way that the verifier can't follow.
 #[inline(always)]
-fn bounded(mut size: u32) -> u32 {
+pub(crate) fn bounded(mut size: u32) -> u32 {
     // SAFETY: no instruction at all; it makes the compiler forget what it knows of the number.
     unsafe {
         core::arch::asm!("/* {0} */", inout(reg) size, options(nomem, nostack, preserves_flags))

@@ -41,9 +41,35 @@ pub(crate) fn current() -> Option<(*mut TrackedProcess, Subject)> {
     Some((process, subject(process, pid, tid)))
 }
 
-/// Begins to trace a new process, before it can run. Whether there was room.
+/// When the process of an entry started, ns since boot.
+#[inline(always)]
+pub(crate) fn start_ns(process: *mut TrackedProcess) -> u64 {
+    // SAFETY: a map value found by `entry`.
+    unsafe { (*process).start_ns }
+}
+
+/// Begins to trace a new process, before it can run. Whether it is traced now.
 #[inline(always)]
 pub(crate) fn track(task: Task, clone_flags: u64) -> bool {
+    !matches!(enter(task, clone_flags, 0), Entered::NoRoom)
+}
+
+/// What became of an entry.
+pub(crate) enum Entered {
+    /// It is new.
+    Now,
+    /// It was there already: whoever made it also reports the process.
+    Before,
+    /// There was no room for it.
+    NoRoom,
+}
+
+/// Enters a process, unless it is entered already: two CPUs may try it at once, one by the process's creation
+/// and one because it was found.
+#[inline(always)]
+pub(crate) fn enter(task: Task, clone_flags: u64, flags: u32) -> Entered {
+    const BPF_ANY: u64 = 0;
+    const BPF_NOEXIST: u64 = 1;
     let process = TrackedProcess {
         start_ns: task.start_ns(),
         clone_flags,
@@ -51,10 +77,20 @@ pub(crate) fn track(task: Task, clone_flags: u64) -> bool {
         mm_address: 0,
         first_run_ns: 0,
         stopped_ns: 0,
-        flags: 0,
+        flags,
         reserved: 0,
     };
-    PROCESSES.insert(task.pid(), process, 0).is_ok()
+    if PROCESSES.insert(task.pid(), process, BPF_NOEXIST).is_ok() {
+        return Entered::Now;
+    }
+    if known(task).is_some() {
+        return Entered::Before;
+    }
+    // One that is left from an earlier process of this pid, or no room at all.
+    match PROCESSES.insert(task.pid(), process, BPF_ANY) {
+        Ok(()) => Entered::Now,
+        Err(_) => Entered::NoRoom,
+    }
 }
 
 /// Forgets a process that the kernel has freed.

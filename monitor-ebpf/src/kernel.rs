@@ -128,6 +128,51 @@ impl Task {
         Self(load!(self.0, task_group_leader as *const u8))
     }
 
+    /// Whether there is none.
+    #[inline(always)]
+    pub(crate) fn is_null(self) -> bool {
+        self.0.is_null()
+    }
+
+    /// Whether it only ever runs in the kernel.
+    #[inline(always)]
+    pub(crate) fn is_kernel_thread(self) -> bool {
+        // include/linux/sched.h, 5.10 to 7.2: PF_KTHREAD.
+        load!(self.0, task_flags as u32) & 0x0020_0000 != 0
+    }
+
+    /// Whether it has executed nothing since it was forked.
+    #[inline(always)]
+    pub(crate) fn has_only_forked(self) -> bool {
+        // include/linux/sched.h, 5.10 to 7.2: PF_FORKNOEXEC.
+        load!(self.0, task_flags as u32) & 0x40 != 0
+    }
+
+    /// Whether it is known where its children are.
+    #[inline(always)]
+    pub(crate) fn shows_children(self) -> bool {
+        !absent(at!(task_children)) && !absent(at!(task_sibling))
+    }
+
+    /// Shows pid and start of each process that this thread made and is the parent of, of many the first ones.
+    ///
+    /// A list of `task_struct.sibling`, from `task_struct.children` on. Others may change it meanwhile: what is gone
+    /// can't be read or isn't a process that is looked for.
+    #[inline(always)]
+    pub(crate) fn each_child(self, mut show: impl FnMut(u32, u64)) {
+        let head = (self.0 as u64).wrapping_add(u64::from(at!(task_children)));
+        let mut at = word_at(head, 0);
+        for _ in 0..MOST_CHILDREN {
+            if at == head || at == 0 {
+                break;
+            }
+            let child = at.wrapping_sub(u64::from(at!(task_sibling)));
+            let pid = word_at(child, at!(task_tgid)) as u32;
+            show(pid, word_at(child, at!(task_start_boottime)));
+            at = word_at(at, 0);
+        }
+    }
+
     /// A thread of its parent (whoever that is now).
     #[inline(always)]
     pub(crate) fn parent(self) -> Self {
@@ -246,6 +291,15 @@ impl Mm {
         )
     }
 
+    /// First byte of the environment and the byte behind it.
+    #[inline(always)]
+    pub(crate) fn environment(self) -> (u64, u64) {
+        (
+            load!(self.0, mm_env_start as u64),
+            load!(self.0, mm_env_end as u64),
+        )
+    }
+
     /// One RSS counter, pages: its shared value and, since 6.2, what each CPU keeps to itself.
     ///
     /// That is the kernel's own way to an exact value (`percpu_counter_sum`), without its lock. Before
@@ -343,6 +397,9 @@ pub(crate) fn current_ids() -> (u32, u32) {
     let both = bpf_get_current_pid_tgid();
     ((both >> 32) as u32, both as u32)
 }
+
+/// Children of a thread that are looked at when it ends.
+const MOST_CHILDREN: u32 = 512;
 
 /// Address of the running thread's `mm_struct`, 0 if it has none.
 ///

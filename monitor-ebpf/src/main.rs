@@ -29,6 +29,8 @@ mod death;
 #[cfg(target_arch = "bpf")]
 mod emit;
 #[cfg(target_arch = "bpf")]
+mod environment;
+#[cfg(target_arch = "bpf")]
 mod exec;
 #[cfg(target_arch = "bpf")]
 mod fault;
@@ -52,6 +54,8 @@ mod pass;
 mod preempt;
 #[cfg(target_arch = "bpf")]
 mod signal;
+#[cfg(target_arch = "bpf")]
+mod snapshot;
 #[cfg(target_arch = "bpf")]
 mod switch;
 #[cfg(target_arch = "bpf")]

@@ -8,7 +8,7 @@ use monitor_ebpf::abi::{
     AddressSpace, ChargeState, Config, Kind, Layout, Rescue, ThreadState, TrackedProcess, TreeSums,
 };
 
-use crate::{call::PathRoom, exec::Scratch, kernel::oom::Limit};
+use crate::{call::PathRoom, environment, exec::Scratch, kernel::oom::Limit};
 
 /// Where things are in this kernel. Written by user space before loading, then frozen.
 #[unsafe(no_mangle)]
@@ -31,6 +31,8 @@ static CONFIG: Config = Config {
     recorder_tid: 0,
     vm_by_calls: 0,
     faults: 0,
+    attaches: 0,
+    whole_host: 0,
     mapping_calls: [0; 8],
     sleep_ns: 0,
     sees_switches: 0,
@@ -76,6 +78,19 @@ pub(crate) static THREADS: HashMap<u32, ThreadState> = HashMap::with_max_entries
 #[map]
 pub(crate) static REGISTERS: Array<u64> = Array::with_max_entries(1, 0);
 
+/// Processes that were named to be recorded, by pid; what they descend from isn't. The values say nothing.
+#[map]
+pub(crate) static TARGETS: HashMap<u32, u8> = HashMap::with_max_entries(1024, 0);
+
+/// Processes that lost their parent while it was looked who is there, by pid: when they started.
+#[map]
+pub(crate) static CLAIMED: HashMap<u32, u64> = HashMap::with_max_entries(65_536, 0);
+
+/// 0: processes found so far that were there when the walk began which found them; 1: when the present walk began, ns
+/// since boot, or 0 if it isn't being looked who is there.
+#[map]
+pub(crate) static FOUND: Array<u64> = Array::with_max_entries(2, 0);
+
 /// Address spaces of traced processes by the address of their `mm_struct`, until they are torn
 /// down. The address is reused at once after that, so an entry must not outlive `exit_mmap`.
 #[map]
@@ -92,6 +107,11 @@ pub(crate) static SCRATCH: PerCpuArray<Scratch> = PerCpuArray::with_max_entries(
 /// Room to put a record with a path together.
 #[map]
 pub(crate) static PATHS: PerCpuArray<PathRoom> = PerCpuArray::with_max_entries(1, 0);
+
+/// Room to put a piece of an environment together.
+#[map]
+pub(crate) static ENV_SCRATCH: PerCpuArray<environment::Scratch> =
+    PerCpuArray::with_max_entries(1, 0);
 
 /// Threads whose beginning or end a program has reported and the last one hasn't seen yet.
 #[map]

@@ -104,6 +104,27 @@ pub(crate) fn enter(pid: u32, tid: u32, has_run: bool) {
     }
 }
 
+/// Enters a thread that is there already, unless it is known. What it waits for now isn't seen.
+#[inline(always)]
+pub(crate) fn enter_found(pid: u32, tid: u32) {
+    if setting!(sees_switches) == 0 || THREADS.get_ptr(tid).is_some() {
+        return;
+    }
+    let thread = ThreadState {
+        since_ns: 0,
+        pid,
+        state: 0,
+        call: u32::MAX,
+        has_run: 1,
+    };
+    if THREADS.insert(tid, thread, NOT_THERE).is_err() && THREADS.get_ptr(tid).is_none() {
+        count_full(2);
+    }
+}
+
+/// `BPF_NOEXIST`: an entry that is there stays.
+const NOT_THERE: u64 = 1;
+
 /// Forgets a thread that ends.
 #[inline(always)]
 pub(crate) fn forget(tid: u32) {

@@ -143,6 +143,7 @@ fn events() -> Vec<(ProcessKey, What)> {
         zombie: true,
         first_run_ns: None,
         stopped_ns: Some(0),
+        found: None,
     };
     let lost = [("memory".to_owned(), 3), ("exec".to_owned(), 1)].into();
     events.extend([What::Snapshot(snapshot), What::Loss(Loss { lost })].map(|w| (ROOT, w)));

@@ -122,7 +122,7 @@ impl Recorder {
         self
     }
 
-    /// The call `rtrace record --quiet -o TRACE -- COMMAND`, not yet started.
+    /// The call `rtrace record --quiet -o TRACE -- COMMAND`, not yet started; of no words, without a command.
     ///
     /// # Errors
     /// The binary isn't there.
@@ -138,7 +138,9 @@ impl Recorder {
         if let Some(hook) = env::var_os(WITHOUT) {
             call.arg("--without").arg(hook);
         }
-        call.arg("--").args(command.iter().map(AsRef::as_ref));
+        if !command.is_empty() {
+            call.arg("--").args(command.iter().map(AsRef::as_ref));
+        }
         call.envs(self.env.iter().map(|(name, value)| (name, value)));
         Ok(call)
     }

@@ -21,7 +21,8 @@ pub struct Id {
 /// `rtrace report --json`.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Report {
-    /// The recorded command.
+    /// The recorded command; pid 0 if there was none.
+    #[serde(deserialize_with = "root")]
     pub root: Id,
     /// Every process of the tree.
     pub processes: Vec<Process>,
@@ -51,14 +52,67 @@ pub struct Finding {
     pub text: String,
 }
 
+fn root<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Id, D::Error> {
+    let none = Id {
+        pid: 0,
+        start_ns: None,
+    };
+    Ok(Option::deserialize(deserializer)?.unwrap_or(none))
+}
+
 /// How it was recorded.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Recording {
     /// By how much one counter may be wrong.
     pub rss_bound_bytes: u64,
+    /// Start of the recording, ns since boot.
+    pub start_ns: u64,
+    /// All processes that were there already had been found, ns since boot.
+    pub attached_ns: Option<u64>,
+    /// Environment that names the job.
+    pub env: BTreeMap<String, String>,
+    /// What bounds and shapes the command from outside.
+    pub conditions: Option<Conditions>,
     /// Instructions that the verifier looked at, by BPF program.
     #[serde(default)]
     pub verified_instructions: BTreeMap<String, u64>,
+}
+
+/// What bounds and shapes the command from outside.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Conditions {
+    /// User.
+    pub uid: Option<u32>,
+    /// CPUs that it may run on.
+    pub allowed_cpus: Option<String>,
+    /// Limits of control groups.
+    pub cgroup_limits: Vec<HeldLimit>,
+    /// Limits of the process by name.
+    pub ulimits: BTreeMap<String, Limit>,
+    /// Mode of overcommitting.
+    pub overcommit_memory: Option<u32>,
+    /// `always`, `madvise` or `never`.
+    pub transparent_hugepages: Option<String>,
+}
+
+/// A limit of a control group.
+#[derive(Clone, Debug, Deserialize)]
+pub struct HeldLimit {
+    /// Folder of the group.
+    pub group: String,
+    /// File that holds it.
+    pub file: String,
+    /// What is in it.
+    pub value: String,
+}
+
+/// A limit of a process; `None` is unlimited.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+pub struct Limit {
+    /// The one that holds.
+    pub soft: Option<u64>,
+    /// The highest that it may set.
+    pub hard: Option<u64>,
 }
 
 /// Totals over the tree.
@@ -168,6 +222,10 @@ pub struct Process {
     pub end_ns: Option<u64>,
     /// Process that created it; `None` for the root.
     pub creator: Option<Id>,
+    /// Where `creator` is from, if not from its creation.
+    pub creator_from: Option<String>,
+    /// It was there before the recording and was found then, ns since boot.
+    pub found_ns: Option<u64>,
     /// Thread that created it.
     pub creator_tid: Option<u32>,
     /// Live threads of the creator then.
@@ -182,6 +240,10 @@ pub struct Process {
     pub comm: Option<Text>,
     /// Programs that it was, in order.
     pub images: Vec<Image>,
+    /// What its last program got of the variables that are kept.
+    pub env: Option<BTreeMap<String, Text>>,
+    /// Moments that it marked.
+    pub marks: Vec<Mark>,
     /// Threads besides its first.
     pub threads_created: Option<u32>,
     /// Most threads alive at once.
@@ -270,6 +332,15 @@ pub struct Sender {
     pub kind: String,
     /// The process; 0 for the kernel.
     pub pid: u32,
+}
+
+/// A moment that a process marked.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Mark {
+    /// When, ns since boot.
+    pub ns: u64,
+    /// What it said.
+    pub text: Text,
 }
 
 /// What all threads of a process used, if it was reaped.

@@ -274,3 +274,50 @@ fn secrets_in_arguments_are_hidden_unless_they_are_to_be_kept() -> anyhow::Resul
     assert!(kept.contains("--token=abc"), "{kept}");
     Ok(())
 }
+
+#[test]
+fn without_root_only_processes_of_ones_own_are_attached_to() -> anyhow::Result<()> {
+    let _alone = harness::alone()?;
+    let installed = Installed::new()?;
+    let attach = |options: &[&str]| {
+        let mut call = as_nobody(&installed.path("rtrace"));
+        call.args(["record", "--quiet", "--duration=300ms", "-o"])
+            .arg(installed.path("t.parquet"))
+            .args(options)
+            .current_dir(installed.folder.path());
+        call.output()
+    };
+    let sleep = |call: &mut Command| call.arg("1000").spawn();
+    let mut own = sleep(&mut as_nobody(Path::new("/bin/sleep")))?;
+    let mut others = sleep(&mut Command::new("/bin/sleep"))?;
+    harness::eventually("the user's own process", || {
+        let owner = fs::metadata(format!("/proc/{}", own.id()))?.uid();
+        let name = fs::read_to_string(format!("/proc/{}/comm", own.id()))?;
+        Ok(owner == NOBODY && name == "sleep\n")
+    })?;
+    let (mine, theirs) = (own.id().to_string(), others.id().to_string());
+    let recorded = attach(&["-p", &mine])?;
+    let refused = attach(&["-p", &theirs])?;
+    let all = attach(&["-a"])?;
+    for child in [&mut own, &mut others] {
+        child.kill()?;
+        child.wait()?;
+    }
+    ensure!(recorded.status.success(), "{recorded:?}");
+    let report = harness::report(&installed.path("t.parquet"))?;
+    let process = report.by_pid(mine.parse()?)?;
+    assert!(process.found_ns.is_some() && process.image()?.argv.is_some());
+    let said = |output: &std::process::Output| String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(
+        (refused.status.code(), all.status.code()),
+        (Some(125), Some(125))
+    );
+    let why = "only root may record the processes of others";
+    assert!(said(&refused).contains(why), "{}", said(&refused));
+    assert!(
+        said(&all).contains("only root may record all processes"),
+        "{}",
+        said(&all)
+    );
+    Ok(())
+}

@@ -4,7 +4,7 @@ use std::fs;
 
 use rtrace_tests::{
     harness::{self, Recorder, files_in},
-    report::Exit,
+    report::{Exit, Sender},
 };
 
 #[test]
@@ -18,6 +18,7 @@ fn the_commands_own_code_is_passed_on() -> anyhow::Result<()> {
             signal: None,
             core: Some(false),
             oom: Some(false),
+            sender: None,
         };
         assert_eq!(recorded.complete_report()?.root()?.exit, Some(exit));
     }
@@ -38,13 +39,19 @@ fn a_deadly_signal_becomes_128_plus_its_number() -> anyhow::Result<()> {
         let recorded =
             harness::record(&["/bin/sh", "-c", &format!("ulimit -c 0; kill -{signal} $$")])?;
         assert_eq!(recorded.status.code(), Some((128 + signal).try_into()?));
+        let report = recorded.complete_report()?;
         let exit = Exit {
             code: None,
             signal: Some(signal),
             core: Some(false),
             oom: Some(false),
+            // It sends it to itself.
+            sender: Some(Sender {
+                kind: "user".to_owned(),
+                pid: report.root.pid,
+            }),
         };
-        assert_eq!(recorded.complete_report()?.root()?.exit, Some(exit));
+        assert_eq!(report.root()?.exit, Some(exit));
     }
     Ok(())
 }

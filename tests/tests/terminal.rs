@@ -137,6 +137,31 @@ fn ctrl_c_ends_the_command_and_rtrace_says_how() -> anyhow::Result<()> {
 }
 
 #[test]
+fn whom_rtrace_waits_for_stands_on_the_terminal() -> anyhow::Result<()> {
+    let _alone = harness::alone()?;
+    let terminal = Terminal::new()?;
+    let binary = harness::binary()?;
+    terminal.line(&format!(
+        "{} record --wait-all sh -c 'sleep 1000 & echo $! > pid'",
+        binary.display()
+    ))?;
+    eventually("the line of waiting", || {
+        let screen = terminal.screen()?;
+        Ok(screen.contains("the command has ended, 1 process is left"))
+    })?;
+    // A shell's background process takes no notice of it.
+    terminal.keys(&["C-c"])?;
+    eventually("the last lines", || {
+        Ok(terminal.screen()?.contains("next:      rtrace report"))
+    })?;
+    let pid = std::fs::read_to_string(terminal.folder.path().join("pid"))?;
+    let line = format!("alive:     sleep (pid {})", pid.trim());
+    terminal.shows(&line)?;
+    terminal.line("kill $(cat pid); echo killed with $?")?;
+    terminal.shows("killed with 0")
+}
+
+#[test]
 fn the_command_sees_a_terminal_that_is_resized() -> anyhow::Result<()> {
     let _alone = harness::alone()?;
     let terminal = Terminal::new()?;

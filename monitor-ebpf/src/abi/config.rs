@@ -32,6 +32,12 @@ pub struct Layout {
     pub task_group_leader: Offset,
     /// `task_struct.real_parent`.
     pub task_real_parent: Offset,
+    /// First child in `task_struct.children`.
+    pub task_children: Offset,
+    /// Next child in `task_struct.sibling`.
+    pub task_sibling: Offset,
+    /// `task_struct.flags`.
+    pub task_flags: Offset,
     /// `task_struct.mm`.
     pub task_mm: Offset,
     /// `task_struct.active_mm`.
@@ -76,6 +82,10 @@ pub struct Layout {
     pub mm_arg_start: Offset,
     /// `mm_struct.arg_end`.
     pub mm_arg_end: Offset,
+    /// `mm_struct.env_start`.
+    pub mm_env_start: Offset,
+    /// `mm_struct.env_end`.
+    pub mm_env_end: Offset,
     /// `linux_binprm.filename`.
     pub bprm_filename: Offset,
     /// `bpf_array.pptrs`.
@@ -104,6 +114,9 @@ impl Layout {
         task_start_boottime: u32::MAX,
         task_group_leader: u32::MAX,
         task_real_parent: u32::MAX,
+        task_children: u32::MAX,
+        task_sibling: u32::MAX,
+        task_flags: u32::MAX,
         task_mm: u32::MAX,
         task_active_mm: u32::MAX,
         task_signal: u32::MAX,
@@ -126,6 +139,8 @@ impl Layout {
         mm_users: u32::MAX,
         mm_arg_start: u32::MAX,
         mm_arg_end: u32::MAX,
+        mm_env_start: u32::MAX,
+        mm_env_end: u32::MAX,
         bprm_filename: u32::MAX,
         array_pptrs: u32::MAX,
         regs_syscall: u32::MAX,
@@ -170,6 +185,10 @@ pub struct Config {
     pub vm_by_calls: u32,
     /// What page faults tell: a sum of [`Self::SEES_WRITES`] and [`Self::COUNTS_PAGES`].
     pub faults: u32,
+    /// 1: processes that are there already are recorded too, and their new threads and processes.
+    pub attaches: u32,
+    /// 1: all of them, but kernel threads and the recorder.
+    pub whole_host: u32,
     /// Numbers of the system calls that change mappings; unused ones are `u32::MAX`.
     pub mapping_calls: [u32; 8],
     /// A wait that takes this long is told of, ns.
@@ -199,6 +218,6 @@ impl Config {
 }
 
 const _: () = {
-    assert!(core::mem::size_of::<Layout>() == (33 + 12 + 16 + 15) * 4);
-    assert!(core::mem::size_of::<Config>() == 160);
+    assert!(core::mem::size_of::<Layout>() == (38 + 12 + 16 + 15) * 4);
+    assert!(core::mem::size_of::<Config>() == 168);
 };

@@ -45,6 +45,10 @@ impl Kind {
     pub const SESSION: u16 = 15;
     /// [`super::PathRecord`]: a process was moved to another control group.
     pub const CGROUP: u16 = 16;
+    /// [`super::SnapshotRecord`]: a process was there before the recording began.
+    pub const SNAPSHOT: u16 = 17;
+    /// [`super::EnvRecord`]: the environment that a program begins with.
+    pub const ENV: u16 = 18;
 
     /// Which records are dropped first when the buffer fills.
     ///
@@ -52,14 +56,14 @@ impl Kind {
     /// wrong, so the rest of the buffer is theirs alone.
     pub const fn priority(kind: u16) -> Priority {
         match kind {
-            Self::FORK | Self::EXEC | Self::EXIT => Priority::Lifecycle,
+            Self::FORK | Self::EXEC | Self::EXIT | Self::SNAPSHOT => Priority::Lifecycle,
             Self::MEMORY => Priority::Memory,
             _ => Priority::Detail,
         }
     }
 
     /// Number of kinds.
-    pub const COUNT: u16 = 17;
+    pub const COUNT: u16 = 19;
 
     /// Stable names, in the order of the numbers; the trace's metadata uses them.
     pub const NAMES: [&'static str; Self::COUNT as usize] = [
@@ -80,6 +84,8 @@ impl Kind {
         "sleep",
         "session",
         "cgroup",
+        "snapshot",
+        "env",
     ];
 }
 
@@ -160,7 +166,7 @@ mod tests {
         assert!(is(Priority::Memory, &[Kind::MEMORY]));
         assert!(is(
             Priority::Lifecycle,
-            &[Kind::FORK, Kind::EXEC, Kind::EXIT]
+            &[Kind::FORK, Kind::EXEC, Kind::EXIT, Kind::SNAPSHOT]
         ));
         assert!(Priority::Memory < Priority::Detail && Priority::Detail < Priority::Lifecycle);
     }

@@ -7,6 +7,7 @@ mod call;
 mod calls;
 mod charge;
 mod config;
+mod environment;
 mod header;
 mod memory;
 mod oom;
@@ -14,6 +15,7 @@ mod places;
 mod process;
 mod signal;
 mod sleep;
+mod snapshot;
 mod space;
 mod tracked;
 
@@ -21,6 +23,7 @@ pub use call::{CallRecord, PathRecord};
 pub use calls::{KERNEL_CALL, NOTHING, PREEMPT_DISABLE, PREEMPT_ENABLE};
 pub use charge::ChargeState;
 pub use config::{Config, Layout, MOST_CPUS, Offset, absent};
+pub use environment::{ENV_CHUNK, ENV_CHUNKS, EnvRecord};
 pub use header::{Header, Kind, Priority, Rescue};
 pub use memory::{Churn, Memory, MemoryRecord, MmEndRecord, Parts, Resolution, TreeSums};
 pub use oom::{CGROUP_NAME, OomRecord, OomScope};
@@ -31,6 +34,7 @@ pub use process::{
 };
 pub use signal::{SignalInfo, SignalRecord};
 pub use sleep::{SleepRecord, TaskState, ThreadState};
+pub use snapshot::SnapshotRecord;
 pub use space::AddressSpace;
 pub use tracked::TrackedProcess;
 

@@ -1,12 +1,12 @@
 //! What can be typed.
 
-use std::{ffi::OsString, path::PathBuf};
+use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::{
     host::memory_group::Choice,
-    record::{Passes, Resolution},
+    record::{After, Passes, Resolution},
     report::check::{Denial, Expectation, quantities},
 };
 
@@ -26,8 +26,10 @@ pub(super) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Verb {
-    /// Run a command and record it and all its descendants into a trace file.
+    /// Run a command and record it and all its descendants into a trace file; or record processes that run already.
     Record(RecordArguments),
+    /// Mark this moment in the recording that this runs in; without one nothing happens. Needs no rights.
+    Mark(MarkArguments),
     /// Say what happened in a recording.
     Report(ReportArguments),
     /// Check a recording against conditions: exits with 0 if all hold, 1 if one is violated, 2 if one can't be decided.
@@ -67,6 +69,10 @@ pub(super) struct RecordArguments {
     /// (password, token, api-key and the like), and secrets in URLs, are hidden in the trace.
     #[arg(long)]
     pub(super) keep_args: bool,
+    /// Also keep the value of this variable of each program's environment. Always kept are `*_NUM_THREADS`,
+    /// `MALLOC_*`, `PYTHONMALLOC` and `CUDA_VISIBLE_DEVICES`, and nothing else.
+    #[arg(long, value_name = "NAME")]
+    pub(super) env: Vec<OsString>,
     /// Let nothing that the command executes gain privileges, as setuid programs do.
     #[arg(long)]
     pub(super) no_new_privs: bool,
@@ -83,6 +89,22 @@ pub(super) struct RecordArguments {
     /// how many values were compared and the largest difference. Takes up to a tenth of a CPU.
     #[arg(long)]
     pub(super) verify: bool,
+    /// Record these processes, which run already, and all their descendants, until the last one has ended or Ctrl-C
+    /// is pressed. Only root may record others' processes.
+    #[arg(short, long, value_name = "PID,...", value_delimiter = ',', conflicts_with_all = ["command", "wait_all"], value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) pid: Vec<u32>,
+    /// Record all processes of the host but rtrace itself: while COMMAND runs, or until Ctrl-C is pressed. Only for
+    /// root.
+    #[arg(short = 'a', long, conflicts_with_all = ["pid", "wait_all"])]
+    pub(super) whole_host: bool,
+    /// End the recording after this time, for instance 90s or 5m, whatever still runs. The command goes on
+    /// unrecorded, and rtrace ends with it and with its status.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(super) duration: Option<Duration>,
+    /// Go on recording until the last descendant of the command has ended, for at most TIMEOUT if one is given
+    /// (--wait-all=10m). Ctrl-C stops waiting. Else descendants that live on have 300 ms to leave.
+    #[arg(long, value_name = "TIMEOUT", num_args = 0..=1, require_equals = true, default_missing_value = "", value_parser = wait_all)]
+    pub(super) wait_all: Option<After>,
     /// Leave a hook out. For tests of rtrace: what depends on it is missing then.
     #[arg(long, value_name = "HOOK", hide = true)]
     pub(super) without: Vec<String>,
@@ -97,8 +119,15 @@ pub(super) struct RecordArguments {
     #[arg(long, hide = true)]
     pub(super) debug_bpf: bool,
     /// The command and its arguments.
-    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+    #[arg(required_unless_present_any = ["pid", "whole_host"], trailing_var_arg = true, value_name = "COMMAND")]
     pub(super) command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct MarkArguments {
+    /// What to call it. It is recorded as an argument of this very command.
+    #[arg(required = true, trailing_var_arg = true, value_name = "TEXT")]
+    pub(super) text: Vec<OsString>,
 }
 
 #[derive(Debug, Args)]
@@ -209,6 +238,31 @@ pub(super) struct DoctorArguments {
     pub(super) for_admin: bool,
 }
 
+/// A time: a whole number with ms, s, m, h or d; seconds without.
+fn time(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("'{text}' is no time such as 500ms, 90s, 5m, 2h or 1d");
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let ms_each: u64 = match &text[digits.len()..] {
+        "ms" => 1,
+        "" | "s" => 1000,
+        "m" | "min" => 60 * 1000,
+        "h" => 60 * 60 * 1000,
+        "d" => 24 * 60 * 60 * 1000,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = digits.parse().map_err(|_not_a_number| wrong())?;
+    let ms = number.checked_mul(ms_each).filter(|ms| *ms > 0);
+    ms.map(Duration::from_millis).ok_or_else(wrong)
+}
+
+/// A timeout, or nothing for none.
+fn wait_all(text: &str) -> Result<After, String> {
+    if text.is_empty() {
+        return Ok(After::All(None));
+    }
+    Ok(After::All(Some(time(text)?)))
+}
+
 /// Bytes, with K, M or G for powers of 1024.
 fn size(text: &str) -> Result<u32, String> {
     let wrong = || format!("'{text}' is no size such as 65536, 512K or 64M of at most 1G");
@@ -258,6 +312,71 @@ mod tests {
         }
         let options = parse(&["rtrace", "record", "-q", "-o", "x", "--", "a", "--", "b"]);
         assert_eq!(options.command, ["a", "--", "b"]);
+    }
+
+    #[test]
+    fn times_have_units() {
+        let ms = |text| time(text).map(|time| time.as_millis());
+        assert_eq!(ms("500ms"), Ok(500));
+        assert_eq!(ms("90"), Ok(90_000));
+        assert_eq!(ms("90s"), Ok(90_000));
+        assert_eq!(ms("5m"), Ok(300_000));
+        assert_eq!(ms("2h"), Ok(7_200_000));
+        assert_eq!(ms("1d"), Ok(86_400_000));
+        for wrong in [
+            "",
+            "0",
+            "-1s",
+            "1.5s",
+            "s",
+            "5x",
+            "99999999999999999999",
+            "99999999999999999d",
+        ] {
+            assert!(time(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_timeout_of_waiting_needs_its_sign() {
+        let wait = |words: &[&str]| match Arguments::try_parse_from(words).unwrap().verb {
+            Verb::Record(options) => (options.wait_all, options.command.len()),
+            _ => panic!("not a recording"),
+        };
+        let without = wait(&["rtrace", "record", "--wait-all", "sleep", "5"]);
+        assert_eq!(without, (Some(After::All(None)), 2));
+        let with = wait(&["rtrace", "record", "--wait-all=5m", "sleep", "5"]);
+        assert_eq!(with, (Some(After::All(Some(Duration::from_mins(5)))), 2));
+        assert_eq!(wait(&["rtrace", "record", "true"]).0, None);
+    }
+
+    #[test]
+    fn a_command_is_needed_unless_something_else_is_recorded() {
+        let parse = |words: &[&str]| {
+            let words = [&["rtrace", "record"][..], words].concat();
+            match Arguments::try_parse_from(words).ok()?.verb {
+                Verb::Record(options) => {
+                    Some((options.pid, options.whole_host, options.command.len()))
+                }
+                _ => None,
+            }
+        };
+        assert_eq!(
+            parse(&["-p", "1,2", "-p", "3"]),
+            Some((vec![1, 2, 3], false, 0))
+        );
+        assert_eq!(parse(&["-a"]), Some((vec![], true, 0)));
+        assert_eq!(parse(&["-a", "--", "ls", "-l"]), Some((vec![], true, 2)));
+        for wrong in [
+            &[][..],
+            &["-p", "0"],
+            &["-p", "x"],
+            &["-p", "1", "ls"],
+            &["-a", "-p", "1"],
+        ] {
+            assert_eq!(parse(wrong), None, "{wrong:?}");
+        }
+        assert_eq!(parse(&["-p", "1", "--wait-all"]), None);
     }
 
     #[test]

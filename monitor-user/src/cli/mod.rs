@@ -14,7 +14,7 @@ use std::{io::Write, process::ExitCode};
 
 use clap::Parser;
 
-use self::args::{Arguments, Verb};
+use self::args::{Arguments, MarkArguments, Verb};
 
 /// rtrace itself failed while recording; as `env`, `timeout` and others of their kind have it.
 const RECORD_FAILED: u8 = 125;
@@ -29,6 +29,7 @@ pub fn main() -> ExitCode {
     };
     let (result, failed) = match arguments.verb {
         Verb::Record(options) => (record::run(&options), RECORD_FAILED),
+        Verb::Mark(options) => (mark(&options), READ_FAILED),
         Verb::Report(options) => (fault::guarded(|| report::run(&options)), READ_FAILED),
         Verb::Check(options) => (fault::guarded(|| check::run(&options)), READ_FAILED),
         Verb::Explain(options) => (explain::run(&options), READ_FAILED),
@@ -38,6 +39,15 @@ pub fn main() -> ExitCode {
         complain(&format!("{error:#}"));
         ExitCode::from(failed)
     })
+}
+
+/// That it runs is all: a recorder sees it with its arguments.
+fn mark(options: &MarkArguments) -> anyhow::Result<ExitCode> {
+    anyhow::ensure!(
+        options.text.iter().any(|word| !word.is_empty()),
+        "a mark needs a text"
+    );
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Help and version go to stdout and are no failure; a wrong call of `record` ends with 125, since

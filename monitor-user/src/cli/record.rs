@@ -2,6 +2,7 @@
 
 use std::{
     io::{ErrorKind, Write},
+    os::unix::ffi::OsStrExt,
     path::Path,
     process::ExitCode,
 };
@@ -9,10 +10,10 @@ use std::{
 use super::{args::RecordArguments, complain, doctor::rights, output, status::StatusLine};
 use crate::{
     doctor::{self, Check},
-    event::{Event, Exit, Recording},
+    event::{Event, Exit, Kept, Recording},
     host::{facts, rights::Rights, user::Invoker},
     model::Summary,
-    record::{HOOKS, LaunchError, LoadError, Options, RecordError, Sink, record},
+    record::{Attach, HOOKS, LaunchError, LoadError, Options, RecordError, Sink, Until, record},
     report,
     trace::{Owner, TraceWriter, WriterOptions, set_aside},
 };
@@ -47,14 +48,29 @@ pub(super) fn run(arguments: &RecordArguments) -> anyhow::Result<ExitCode> {
         verify: arguments.verify,
         debug: arguments.debug_bpf,
         keep_arguments: arguments.keep_args,
+        kept_variables: Kept {
+            more: arguments
+                .env
+                .iter()
+                .map(|name| name.as_bytes().to_vec())
+                .collect(),
+        },
         no_new_privileges: arguments.no_new_privs,
         invoker: invoker.clone(),
         charge: arguments.charge.clone(),
+        attach: Attach {
+            pids: arguments.pid.clone(),
+            whole_host: arguments.whole_host,
+        },
+        until: Until {
+            duration: arguments.duration,
+            after: arguments.wait_all.unwrap_or_default(),
+        },
     };
     let output = arguments.output.clone();
     // Only if asked for: the command inherits stderr, so that where it is a terminal the line would
     // run through the command's own output.
-    let status_line = StatusLine::new(arguments.progress);
+    let status_line = StatusLine::new(arguments.progress, arguments.quiet);
     let owner = invoker.map(|invoker| Owner {
         uid: invoker.uid.as_raw(),
         gid: invoker.gid.as_raw(),
@@ -82,7 +98,7 @@ pub(super) fn run(arguments: &RecordArguments) -> anyhow::Result<ExitCode> {
         // The command has run: its status is what the caller waits for.
         complain(&format!("the trace is not complete: {error:#}"));
     }
-    Ok(ExitCode::from(command_status(outcome.status)))
+    Ok(ExitCode::from(command_status(outcome.command.wait())))
 }
 
 /// In the words of `rtrace doctor`.
@@ -233,5 +249,10 @@ impl Sink for Files {
             self.fail(error.into());
         }
         self.status_line.show(&self.summary, recording, now);
+    }
+
+    fn waiting(&mut self, since_ns: u64) {
+        self.status_line
+            .show_waiting(&self.summary, since_ns, facts::boot_ns());
     }
 }

@@ -1,34 +1,65 @@
 //! The line that tells how a recording goes.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 
 use crate::{
     event::Recording,
     model::Summary,
+    report,
     units::{Bytes, Nanos},
 };
 
 /// A line on stderr that is written over itself. Off, it does nothing.
 pub(super) struct StatusLine {
-    is_on: bool,
+    shows: Shows,
+    is_waiting: bool,
     is_shown: bool,
+}
+
+/// When it is shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shows {
+    Never,
+    /// While descendants are waited for: the command is gone then, so that the line disturbs less.
+    Waiting,
+    Always,
 }
 
 /// Back to the first column, and clear the line (ECMA-48: CR, EL).
 const CLEAR: &str = "\r\x1b[K";
 
 impl StatusLine {
-    pub(super) fn new(is_on: bool) -> Self {
+    /// `is_on`: it is shown while the command runs. Unless rtrace is to be quiet, it also says on a terminal whom it
+    /// waits for.
+    pub(super) fn new(is_on: bool, is_quiet: bool) -> Self {
         Self {
-            is_on,
+            shows: if is_on {
+                Shows::Always
+            } else if !is_quiet && std::io::stderr().is_terminal() {
+                Shows::Waiting
+            } else {
+                Shows::Never
+            },
+            is_waiting: false,
             is_shown: false,
         }
     }
 
     pub(super) fn show(&mut self, summary: &Summary, recording: &Recording, now_ns: u64) {
-        if self.is_on {
+        if self.shows == Shows::Always && !self.is_waiting {
             self.is_shown = true;
             write(&format!("{CLEAR}{}", line(summary, recording, now_ns)));
+        }
+    }
+
+    pub(super) fn show_waiting(&mut self, summary: &Summary, since_ns: u64, now_ns: u64) {
+        if self.shows != Shows::Never {
+            self.is_waiting = true;
+            self.is_shown = true;
+            // A terminal wraps what fills its last column.
+            let width = super::terminal_width(std::io::stderr()).saturating_sub(1);
+            let line = report::waiting_line(summary, now_ns.saturating_sub(since_ns), width);
+            write(&format!("{CLEAR}{line}"));
         }
     }
 

@@ -2,6 +2,7 @@
 //!
 //! Nothing here trusts the length or the content of a record: what can't be read is counted.
 
+mod environment;
 mod exec;
 mod records;
 mod usage;
@@ -12,23 +13,28 @@ use std::collections::HashMap;
 use monitor_ebpf::abi::{Header, Kind};
 use zerocopy::FromBytes;
 
-use self::exec::PendingExec;
 pub use self::watch::{call_name, wait_state};
-use crate::event::Event;
+use self::{
+    environment::{Environments, Taken},
+    exec::PendingExec,
+};
+use crate::event::{Event, Kept};
 
 /// Turns records into events. Keeps the execs whose argument list hasn't arrived whole.
 pub struct Decoder {
     page_size: u64,
     pending: HashMap<u32, PendingExec>,
+    environments: Environments,
     malformed: u64,
 }
 
 impl Decoder {
-    /// A decoder for a kernel with pages of that many bytes.
-    pub fn new(page_size: u64) -> Self {
+    /// A decoder for a kernel with pages of that many bytes. Of environments it lets only those variables through.
+    pub fn new(page_size: u64, kept: Kept) -> Self {
         Self {
             page_size,
             pending: HashMap::new(),
+            environments: Environments::new(kept),
             malformed: 0,
         }
     }
@@ -55,8 +61,16 @@ impl Decoder {
                 self.more_arguments(&header, bytes, sink);
                 return;
             }
+            Kind::ENV => match self.environments.push(bytes) {
+                Taken::Whole(event) => Some(*event),
+                Taken::Nothing => return,
+                Taken::Malformed => None,
+            },
             _ => records::decode(&header, bytes, self.page_size),
         };
+        if header.kind == Kind::EXIT {
+            self.environments.forget(header.pid);
+        }
         // Whatever else a process does comes after its exec.
         if let Some(earlier) = self.pending.remove(&header.pid) {
             sink(earlier.finish());

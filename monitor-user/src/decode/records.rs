@@ -3,15 +3,15 @@
 use monitor_ebpf::abi::{
     CallRecord, Churn as KernelChurn, ExitRecord, ForkRecord, Header, Kind, Memory as KernelMemory,
     MemoryRecord, MmEndRecord, OomRecord, OomScope as AbiScope, Parts as KernelParts, ReapedRecord,
-    RenameRecord, SignalRecord, SleepRecord, ThreadRecord,
+    RenameRecord, SignalRecord, SleepRecord, SnapshotRecord, ThreadRecord,
 };
 use zerocopy::FromBytes;
 
 use super::{usage, watch};
 use crate::{
     event::{
-        Churn, Event, Exit, Fork, Memory, Mm, MmEnd, Oom, OomScope, Parts, Reaped, Subject, Thread,
-        ThreadExit, What,
+        Churn, Event, Exit, Fork, Found, Memory, Mm, MmEnd, Oom, OomScope, Parts, Reaped, Snapshot,
+        Subject, Thread, ThreadExit, What,
     },
     units::ProcessKey,
 };
@@ -59,6 +59,7 @@ pub(super) fn decode(header: &Header, bytes: &[u8], page_size: u64) -> Option<Ev
             }
         }
         Kind::MM_END => What::MmEnd(mm_end(&read::<MmEndRecord>(bytes)?, page_size)),
+        Kind::SNAPSHOT => What::Snapshot(snapshot(&read::<SnapshotRecord>(bytes)?, page_size)),
         Kind::OOM => What::Oom(oom(&read::<OomRecord>(bytes)?, page_size)),
         Kind::SIGNAL => What::Signal(watch::signal(&read::<SignalRecord>(bytes)?)),
         Kind::SLEEP => What::Sleep(watch::sleep(&read::<SleepRecord>(bytes)?)),
@@ -85,6 +86,24 @@ fn fork(record: &ForkRecord, page_size: u64) -> What {
         ns_pid: Some(record.ns_pid),
         ns_level: Some(record.ns_level),
     })
+}
+
+fn snapshot(record: &SnapshotRecord, page_size: u64) -> Snapshot {
+    let mm = address_space(record.mm);
+    Snapshot {
+        parent: process(record.parent_pid, record.parent_start_ns),
+        first_run_ns: None,
+        stopped_ns: None,
+        zombie: record.threads == 0,
+        found: Some(Found {
+            mm,
+            memory: mm.map(|_| memory(&record.memory, page_size)),
+            threads: record.threads,
+            has_executed: record.is_forked == 0,
+            comm: text(&record.comm),
+            argv: None,
+        }),
+    }
 }
 
 fn thread(record: &ThreadRecord) -> What {

@@ -1,8 +1,8 @@
 //! Records as the kernel side lays them out.
 
 use monitor_ebpf::abi::{
-    ArgsRecord, CGROUP_NAME, Churn, ExecRecord, ExitRecord, ForkRecord, Header, Kind, Memory,
-    MemoryRecord, OomRecord, OomScope, Parts,
+    ArgsRecord, CGROUP_NAME, Churn, ENV_CHUNK, ENV_CHUNKS, EnvRecord, ExecRecord, ExitRecord,
+    ForkRecord, Header, Kind, Memory, MemoryRecord, OomRecord, OomScope, Parts, SnapshotRecord,
 };
 use zerocopy::IntoBytes;
 
@@ -46,12 +46,59 @@ fn args_record(pid: u32, time_ns: u64, offset: usize, bytes: &[u8]) -> Vec<u8> {
 }
 
 fn decode_all(records: &[Vec<u8>]) -> (Vec<Event>, u64) {
-    let (mut decoder, mut events) = (Decoder::new(PAGE), Vec::new());
+    let (mut decoder, mut events) = (Decoder::new(PAGE, Kept::default()), Vec::new());
     for record in records {
         decoder.push(record, |event| events.push(event));
     }
     decoder.finish(|event| events.push(event));
     (events, decoder.malformed())
+}
+
+#[test]
+fn a_process_that_was_there_is_told_with_its_memory() {
+    let record = SnapshotRecord {
+        header: header(Kind::SNAPSHOT, 5, 9),
+        mm: 3,
+        parent_start_ns: 2,
+        parent_pid: 4,
+        threads: 6,
+        memory: Memory {
+            rss: [1, 2, 3, 4],
+            total_vm: 50,
+        },
+        comm: *b"worker\0.........",
+        ..SnapshotRecord::default()
+    };
+    let gone = SnapshotRecord {
+        mm: 0,
+        threads: 0,
+        is_forked: 1,
+        ..record
+    };
+    let (events, malformed) = decode_all(&[record.as_bytes().to_vec(), gone.as_bytes().to_vec()]);
+    assert_eq!((events.len(), malformed), (2, 0));
+    let snapshot = |event: &Event| match &event.what {
+        What::Snapshot(snapshot) => snapshot.clone(),
+        other => panic!("no snapshot: {other:?}"),
+    };
+    let first = snapshot(&events[0]);
+    let parent = first.parent.unwrap();
+    assert_eq!((parent.pid, parent.start_ns, first.zombie), (4, 2, false));
+    let found = first.found.unwrap();
+    assert_eq!(
+        (found.mm, found.threads, found.has_executed),
+        (Some(3), 6, true)
+    );
+    assert_eq!((found.comm, found.argv), (b"worker".to_vec(), None));
+    let memory = found.memory.unwrap();
+    assert_eq!((memory.anon, memory.vms), (2 * PAGE, 50 * PAGE));
+    let last = snapshot(&events[1]);
+    assert!(last.zombie);
+    let found = last.found.unwrap();
+    assert_eq!(
+        (found.mm, found.memory, found.has_executed),
+        (None, None, false)
+    );
 }
 
 fn exec_of(event: &Event) -> &Exec {
@@ -222,7 +269,7 @@ fn a_lost_piece_cuts_the_list_and_says_so() {
 
 #[test]
 fn an_exec_does_not_wait_for_ever() {
-    let (mut decoder, mut events) = (Decoder::new(PAGE), Vec::new());
+    let (mut decoder, mut events) = (Decoder::new(PAGE, Kept::default()), Vec::new());
     for (pid, time) in [(5, 30), (6, 10), (7, 20)] {
         decoder.push(
             &exec_record(pid, time, b"/bin/a", 40_000, &[b'y'; 8192]),
@@ -325,4 +372,89 @@ fn a_victim_has_a_limit_only_if_that_ran_out() {
         (oom.mm, oom.memory, oom.cgroup, oom.limit),
         (None, None, None, None)
     );
+}
+
+fn env_record(time_ns: u64, offset: usize, total: usize, bytes: &[u8]) -> Vec<u8> {
+    let record = EnvRecord {
+        header: header(Kind::ENV, 5, time_ns),
+        offset: u32::try_from(offset).unwrap(),
+        env_total: u32::try_from(total).unwrap(),
+        env_len: u32::try_from(bytes.len()).unwrap(),
+        reserved: 0,
+    };
+    [record.as_bytes(), bytes].concat()
+}
+
+/// What comes out of an environment: variables, and whether it was whole.
+fn environments(kept: &[&str], records: &[Vec<u8>]) -> Vec<(Vec<String>, bool)> {
+    let more = kept.iter().map(|name| name.as_bytes().to_vec()).collect();
+    let mut decoder = Decoder::new(PAGE, Kept { more });
+    let mut events = Vec::new();
+    for record in records {
+        decoder.push(record, |event| events.push(event));
+    }
+    assert_eq!(decoder.malformed(), 0);
+    let text = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
+    let environment = |event: &Event| match &event.what {
+        What::Environment(e) => (e.values.iter().map(text).collect(), e.is_whole),
+        other => panic!("no environment: {other:?}"),
+    };
+    events.iter().map(environment).collect()
+}
+
+#[test]
+fn of_an_environment_only_what_is_kept_goes_on() {
+    let bytes = b"HOME=/root\0OMP_NUM_THREADS=4\0SECRET=MALLOC_ARENA_MAX=1\0MALLOC_ARENA_MAX=2\0\
+                  XPYTHONMALLOC=a\0PYTHONMALLOC=malloc\0CUDA_VISIBLE_DEVICES=\0MINE=x\0OMP_NUM_THREADS\0";
+    let record = env_record(9, 0, bytes.len(), bytes);
+    let always = [
+        "OMP_NUM_THREADS=4",
+        "MALLOC_ARENA_MAX=2",
+        "PYTHONMALLOC=malloc",
+        "CUDA_VISIBLE_DEVICES=",
+    ];
+    let of = |kept: &[&str]| environments(kept, std::slice::from_ref(&record));
+    assert_eq!(of(&[]), [(always.map(str::to_owned).to_vec(), true)]);
+    let with_mine = [&always[..], &["MINE=x"]].concat();
+    assert_eq!(of(&["MINE"])[0].0, with_mine);
+    assert_eq!(
+        environments(&[], &[env_record(9, 0, 0, b"")]),
+        [(vec![], true)]
+    );
+}
+
+#[test]
+fn an_environment_in_pieces_is_put_together_or_left_out() {
+    let filler = |size: usize| [b"A=".to_vec(), vec![b'x'; size - 3], vec![0]].concat();
+    let first = filler(ENV_CHUNK - 4);
+    let whole = [first, b"MALLOC_PERTURB_=1\0".to_vec()].concat();
+    let (head, tail) = whole.split_at(ENV_CHUNK);
+    let total = whole.len();
+    let pieces = [
+        env_record(9, 0, total, head),
+        env_record(9, ENV_CHUNK, total, tail),
+    ];
+    let expected = [(vec!["MALLOC_PERTURB_=1".to_owned()], true)];
+    assert_eq!(environments(&[], &pieces), expected);
+    // The first was lost; or the rest of one, and another program began.
+    assert_eq!(environments(&[], &pieces[1..]), []);
+    let other = env_record(10, 0, 2, b"B\0");
+    let mixed = [pieces[0].clone(), other, pieces[1].clone()];
+    assert_eq!(environments(&[], &mixed), [(vec![], true)]);
+}
+
+#[test]
+fn what_is_cut_of_an_environment_is_not_taken_for_a_value() {
+    let most = ENV_CHUNK * ENV_CHUNKS;
+    let mut bytes = vec![0; most];
+    let cut = b"PYTHONMALLOC=mal";
+    bytes[..7].copy_from_slice(b"MALLOC_");
+    bytes[7..10].copy_from_slice(b"A=1");
+    bytes[most - cut.len()..].copy_from_slice(cut);
+    let pieces: Vec<_> = (0..)
+        .zip(bytes.chunks(ENV_CHUNK))
+        .map(|(n, piece)| env_record(9, n * ENV_CHUNK, most + 9, piece))
+        .collect();
+    let expected = [(vec!["MALLOC_A=1".to_owned()], false)];
+    assert_eq!(environments(&[], &pieces), expected);
 }

@@ -5,6 +5,8 @@
 
 mod call;
 mod charge;
+mod conditions;
+mod environment;
 mod memory;
 mod oom;
 mod process;
@@ -15,9 +17,11 @@ mod wait;
 
 pub use call::{ExecFailed, Moved};
 pub use charge::{Charge, ChargeScope, ChargeSplit};
+pub use conditions::{Conditions, HeldLimit, Ulimit};
+pub use environment::{Environment, Kept};
 pub use memory::{Churn, Memory, MmEnd, Parts};
 pub use oom::{Oom, OomScope};
-pub use process::{Exec, Exit, Fork, Loss, Reaped, Snapshot, Thread, ThreadExit, Usage};
+pub use process::{Exec, Exit, Fork, Found, Loss, Reaped, Snapshot, Thread, ThreadExit, Usage};
 pub use recording::Recording;
 pub use signal::{Sender, SenderKind, Signal};
 pub use verification::{Compared, Difference, Skipped, Verification};
@@ -85,8 +89,10 @@ pub enum What {
     },
     /// An address space was torn down.
     MmEnd(MmEnd),
-    /// The recorder looked at a process itself, at the end of the recording.
+    /// The recorder looked at a process itself, at the beginning or the end of the recording.
     Snapshot(Snapshot),
+    /// What the subject's new program got of its environment.
+    Environment(Environment),
     /// Events were lost since the last event of this kind.
     Loss(Loss),
     /// The OOM killer chose the subject, a process, and has sent it SIGKILL.

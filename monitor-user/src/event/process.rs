@@ -146,17 +146,36 @@ pub struct Usage {
     pub written_bytes: Option<u64>,
 }
 
-/// A process that was there when the recording ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// A process that was there when the recording ended or began.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
     /// Its parent then.
     pub parent: Option<ProcessKey>,
-    /// Ended, but not reaped.
+    /// Ended, but not reaped; at the beginning: it was about to end.
     pub zombie: bool,
     /// When it first ran, ns since boot.
     pub first_run_ns: Option<u64>,
     /// How long signals had stopped it so far, ns: its first thread.
     pub stopped_ns: Option<u64>,
+    /// What else is known of one that was there when the recording began; `None`: this is about the recording's end.
+    pub found: Option<Found>,
+}
+
+/// A process that was there when the recording began.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Its address space; `None`: it has none, or is about to get another one.
+    pub mm: Option<Mm>,
+    /// What that had, bytes.
+    pub memory: Option<Memory>,
+    /// Live threads.
+    pub threads: u32,
+    /// Whether it has executed a program since it was forked.
+    pub has_executed: bool,
+    /// Its name.
+    pub comm: Vec<u8>,
+    /// Its arguments as `/proc` tells them; `None`: they can't be read.
+    pub argv: Option<Vec<Vec<u8>>>,
 }
 
 /// Records that the kernel side could not hand over, by kind of record.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Charge, Verification};
+use super::{Charge, Conditions, Verification};
 
 /// What was recorded, where, how, and what was lost.
 ///
@@ -30,8 +30,11 @@ pub struct Recording {
     pub memory_bytes: u64,
     /// Size of a page, bytes.
     pub page_size: u64,
-    /// Environment that names the job (`SLURM_*`, `PBS_*`, `LSB_*`, `OSG*`).
+    /// Environment that names the job (`SLURM_*`, `PBS_*`, `LSB_*`, `OSG*`, `SGE_*` with `JOB_ID` and the like).
     pub env: BTreeMap<String, String>,
+    /// What bounds and shapes the command from outside; `None`: a whole host was recorded, or the trace is of before
+    /// version 1.3.
+    pub conditions: Option<Conditions>,
     /// Add this to a time since boot to get ns since 1970.
     pub wall_offset_ns: i64,
     /// Start of the recording, ns since boot.
@@ -42,6 +45,13 @@ pub struct Recording {
     pub root_pid: u32,
     /// Start of that process, ns since boot.
     pub root_start_ns: u64,
+    /// Processes that were there already and were named to be recorded, with their descendants.
+    pub attached_pids: Vec<u32>,
+    /// Whether all processes of the host are recorded.
+    pub whole_host: bool,
+    /// When all that were there already had been found, ns since boot: from here on nothing is missing. `None`: none
+    /// were looked for.
+    pub attached_ns: Option<u64>,
     /// End: status of the command as `wait` gives it.
     pub exit_status: Option<u32>,
     /// A memory row is due when a kind, or VMS, has moved by this many bytes; 0: at every change.

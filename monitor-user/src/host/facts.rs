@@ -15,7 +15,16 @@ use nix::{
 use crate::event::Recording;
 
 /// Names that schedulers give their jobs' variables.
-const JOB_VARIABLES: [&str; 4] = ["SLURM_", "PBS_", "LSB_", "OSG"];
+const JOB_VARIABLES: [&str; 5] = ["SLURM_", "PBS_", "LSB_", "OSG", "SGE_"];
+/// Names of Grid Engine without its prefix: they mean something else where there is none with it.
+const GRID_ENGINE: [&str; 6] = [
+    "JOB_ID",
+    "JOB_NAME",
+    "QUEUE",
+    "NSLOTS",
+    "NHOSTS",
+    "PE_HOSTFILE",
+];
 
 /// Now, ns since boot (`CLOCK_BOOTTIME`, the clock of all events). 0 if the kernel has no such clock.
 pub fn boot_ns() -> u64 {
@@ -67,10 +76,17 @@ pub fn recording(command: &[impl AsRef<OsStr>], environment: &[(OsString, OsStri
 }
 
 fn job_environment(environment: &[(OsString, OsString)]) -> BTreeMap<String, String> {
-    environment
-        .iter()
-        .filter_map(|(name, value)| Some((name.to_str()?, value)))
-        .filter(|(name, _)| JOB_VARIABLES.iter().any(|prefix| name.starts_with(prefix)))
+    let named = || {
+        let named = environment.iter();
+        named.filter_map(|(name, value)| Some((name.to_str()?, value)))
+    };
+    let is_grid_engine = named().any(|(name, _)| name.starts_with("SGE_"));
+    let is_job = |name: &str| {
+        JOB_VARIABLES.iter().any(|prefix| name.starts_with(prefix))
+            || (is_grid_engine && GRID_ENGINE.contains(&name))
+    };
+    named()
+        .filter(|(name, _)| is_job(name))
         .map(|(name, value)| (name.to_owned(), value.to_string_lossy().into_owned()))
         .collect()
 }
@@ -97,4 +113,35 @@ fn clock_ns(clock: ClockId) -> u64 {
         let seconds = u64::try_from(time.tv_sec()).unwrap_or(0);
         seconds * 1_000_000_000 + u64::try_from(time.tv_nsec()).unwrap_or(0)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(environment: &[&str]) -> Vec<String> {
+        let pairs: Vec<_> = environment
+            .iter()
+            .map(|name| (OsString::from(name), OsString::from("1")))
+            .collect();
+        job_environment(&pairs).into_keys().collect()
+    }
+
+    #[test]
+    fn of_the_environment_only_what_names_the_job_is_kept() {
+        assert_eq!(
+            names(&[
+                "HOME",
+                "SLURM_JOB_ID",
+                "LSB_JOBID",
+                "PBS_JOBID",
+                "MY_SLURM_"
+            ]),
+            ["LSB_JOBID", "PBS_JOBID", "SLURM_JOB_ID"]
+        );
+        let grid = ["JOB_ID", "NSLOTS", "SGE_TASK_ID", "QUEUES"];
+        assert_eq!(names(&grid), ["JOB_ID", "NSLOTS", "SGE_TASK_ID"]);
+        // Where there is no Grid Engine, these may be anybody's.
+        assert_eq!(names(&["JOB_ID", "QUEUE"]), [""; 0]);
+    }
 }

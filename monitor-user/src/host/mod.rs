@@ -1,6 +1,7 @@
 //! Facts about the machine: kernel types, CPUs, memory, names.
 
 pub mod btf;
+pub mod conditions;
 pub mod facts;
 pub mod memory_group;
 pub mod process_memory;

@@ -1,8 +1,9 @@
 //! A process while the fold runs: what events said, in no particular order.
 
 use crate::{
-    event::{Event, Exec, Exit, Fork, Mm, Oom, Reaped, Snapshot},
+    event::{Environment, Event, Exec, Exit, Fork, Found, Mm, Oom, Reaped, Snapshot},
     model::{
+        marks::{self, Mark},
         memory::Track,
         tree::{How, Image},
         watch::Watched,
@@ -39,6 +40,14 @@ pub(super) struct Draft {
     pub(super) reaped: Option<(u64, Reaped)>,
     /// The OOM killer chose it: time and row. Never more than once.
     pub(super) oom: Option<(u64, Oom)>,
+    /// What its last program got of the variables that are kept, with the time; `None`: not known.
+    pub(super) environment: Option<(u64, Environment)>,
+    /// Moments that it marked.
+    pub(super) marks: Vec<Mark>,
+    /// Marks for which there was no more room.
+    pub(super) marks_dropped: u64,
+    /// It was there when the recording began: when that was seen, its parent then, and what was seen.
+    pub(super) found: Option<(u64, Option<ProcessKey>, Found)>,
     /// Look at the end of the recording, with its time.
     pub(super) snapshot: Option<(u64, Snapshot)>,
     /// Signals, failed calls, waits.
@@ -73,6 +82,10 @@ impl Draft {
             exits: Vec::new(),
             reaped: None,
             oom: None,
+            environment: None,
+            marks: Vec::new(),
+            marks_dropped: 0,
+            found: None,
             snapshot: None,
             watched: Watched::default(),
         }
@@ -82,6 +95,15 @@ impl Draft {
     pub(super) fn name(&mut self, time_ns: u64, comm: &[u8]) {
         if self.comm.as_ref().is_none_or(|(at, _)| *at <= time_ns) {
             self.comm = Some((time_ns, comm.to_vec()));
+        }
+    }
+
+    /// Takes a moment that it marked.
+    pub(super) fn mark(&mut self, ns: u64, text: Vec<u8>) {
+        if self.marks.len() < marks::MOST {
+            self.marks.push(Mark { ns, text });
+        } else {
+            self.marks_dropped += 1;
         }
     }
 
@@ -113,6 +135,22 @@ impl ImageDraft {
             comm,
             mm,
             ..empty(How::Inherited, Some(start_ns))
+        })
+    }
+
+    /// What a process was when the recording began. Which path it had given to exec isn't known, nor when.
+    pub(super) fn found(start_ns: u64, found: &Found) -> Self {
+        if !found.has_executed {
+            return Self::inherited(start_ns, Some(found.comm.clone()), found.mm);
+        }
+        let bytes = |argv: &Vec<Vec<u8>>| argv.iter().map(|arg| arg.len() as u64 + 1).sum();
+        Self::of(Image {
+            comm: Some(found.comm.clone()),
+            argv: found.argv.clone(),
+            argv_bytes: found.argv.as_ref().map(bytes),
+            argv_truncated: found.argv.as_ref().map(|_| false),
+            mm: found.mm,
+            ..empty(How::Exec, None)
         })
     }
 

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::{
-    event::{Event, Exec, Exit, Fork, Memory, Mm, MmEnd, Parts, Recording, What},
+    event::{Event, Exec, Exit, Fork, Found, Memory, Mm, MmEnd, Parts, Recording, What},
     model::{
         Summary, Timeline, Tree,
         activity::Activity,
         build,
         draft::{Draft, ImageDraft},
+        marks,
         memory::{ImageAt, Spaces},
         order::Sorter,
         polled::Pollers,
@@ -127,6 +128,9 @@ impl State {
                     self.begin(event, mm, Growth::Executed, exec.memory);
                 }
                 self.exec(time_ns, at, exec);
+                if let Some(text) = marks::of_exec(exec) {
+                    self.mark(time_ns, at, text);
+                }
             }
             What::Exit(exit) => self.exit(event, at, *exit),
             What::Thread(thread) => {
@@ -142,13 +146,28 @@ impl State {
             }
             // Other threads have names of their own.
             What::Rename(comm) => {
+                if let Some(text) = marks::of_name(comm) {
+                    draft.mark(time_ns, text);
+                }
                 if event.subject.is_some_and(|s| s.tid == s.process.pid) {
                     draft.name(time_ns, comm);
                 }
             }
+            What::Environment(environment) => {
+                if draft
+                    .environment
+                    .as_ref()
+                    .is_none_or(|(at, _)| *at <= time_ns)
+                {
+                    draft.environment = Some((time_ns, environment.clone()));
+                }
+            }
             What::Reaped(reaped) => draft.reaped = Some((time_ns, *reaped)),
             What::Oom(oom) => draft.oom = Some((time_ns, oom.clone())),
-            What::Snapshot(snapshot) => draft.snapshot = Some((time_ns, *snapshot)),
+            What::Snapshot(snapshot) => match &snapshot.found {
+                Some(found) => self.found(time_ns, at, snapshot.parent, found),
+                None => draft.snapshot = Some((time_ns, snapshot.clone())),
+            },
             What::Signal(_)
             | What::ExecFailed(_)
             | What::ForkFailed(_)
@@ -157,6 +176,14 @@ impl State {
             | What::Moved(_) => watched(&mut draft.watched, event),
             What::Memory { .. } | What::MmEnd(_) | What::Loss(_) => {}
         }
+    }
+
+    /// A process executes `rtrace mark`: the mark is of whom it was made by.
+    fn mark(&mut self, time_ns: u64, at: usize, text: Vec<u8>) {
+        let fork = self.processes[at].fork.as_ref();
+        let creator = fork.and_then(|(_, fork)| fork.creator);
+        let at = creator.map_or(at, |creator| self.process(creator));
+        self.processes[at].mark(time_ns, text);
     }
 
     /// A process has a new address space.
@@ -234,12 +261,43 @@ impl State {
         }
     }
 
+    /// A process was there when the recording began.
+    fn found(&mut self, time_ns: u64, at: usize, parent: Option<ProcessKey>, found: &Found) {
+        let draft = &mut self.processes[at];
+        if draft.fork.is_some() || draft.found.is_some() {
+            return;
+        }
+        draft.name(time_ns, &found.comm);
+        draft.threads_max = draft.threads_max.max(found.threads);
+        draft.found = Some((time_ns, parent, found.clone()));
+        let mut image = ImageDraft::found(draft.key.start_ns, found);
+        let space = found.mm.map(|mm| self.spaces.at(mm, time_ns));
+        // Two that use one address space: the first of them stands for its owner.
+        image.shared = space.as_ref().is_some_and(|space| space.owner.is_some());
+        let is_shared = image.shared;
+        let draft = &mut self.processes[at];
+        draft.images.push(image);
+        let image_at = (at, draft.images.len() - 1);
+        let (Some(space), Some(memory)) = (space, found.memory) else {
+            return;
+        };
+        if is_shared {
+            space.guests.push(image_at);
+            self.track(image_at, time_ns, memory);
+        } else {
+            space.note(time_ns, memory);
+            space.owner = Some(image_at);
+        }
+    }
+
     fn exec(&mut self, time_ns: u64, at: usize, exec: &Exec) {
         let draft = &mut self.processes[at];
         let before = draft.current();
         let is_newest = before.is_none_or(|b| draft.images[b].image.start_ns <= Some(time_ns));
         draft.name(time_ns, &exec.comm);
         draft.watched.executed(exec.old_tid, draft.key.pid);
+        // Of the program before.
+        draft.environment.take_if(|(at, _)| *at < time_ns);
         draft.images.push(ImageDraft::executed(time_ns, exec));
         let image_at = (at, draft.images.len() - 1);
         if let Some(old) = exec.old_mm {

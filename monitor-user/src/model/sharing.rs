@@ -56,6 +56,8 @@ struct Node {
     inherited: u64,
     now: Memory,
     churn: Churn,
+    /// It was there before the recording began, with so much anonymous memory, any of which others may have too.
+    uncertain: Option<u64>,
     /// Whether `churn` tells of copies; else all of it may be its own.
     is_followed: bool,
     /// What its creator had lost when it was forked.
@@ -105,6 +107,12 @@ impl Node {
         };
         self.held.min(self.lost().saturating_sub(*before))
     }
+}
+
+/// The first of a family. Those that were there before the recording began may all be of one: no address space has
+/// its number.
+fn family(mm: Mm, node: &Node) -> Mm {
+    if node.uncertain.is_some() { 0 } else { mm }
 }
 
 /// A copy on write is one page, also of a huge one (`mm/huge_memory.c`, `do_huge_pmd_wp_page`, since 5.8).
@@ -158,6 +166,16 @@ impl Sharing {
     pub(super) fn exec(&mut self, mm: Mm, now: Memory) {
         self.enter(mm);
         self.change(mm, |node| node.now = now);
+    }
+
+    /// One that was there before the recording began. Which of its pages others have too that were there as well
+    /// isn't known: all may be its own, and all may be theirs.
+    pub(super) fn found(&mut self, mm: Mm, now: Memory) {
+        self.enter(mm);
+        self.change(mm, |node| {
+            node.now = now;
+            node.uncertain = Some(now.anon);
+        });
     }
 
     fn enter(&mut self, mm: Mm) {
@@ -214,18 +232,19 @@ impl Sharing {
             if node.is_over {
                 0
             } else {
-                node.now.anon.saturating_sub(node.inherited)
+                let shared = node.inherited.max(node.uncertain.unwrap_or(0));
+                node.now.anon.saturating_sub(shared)
             }
         };
         // By the first of each family: what is certain of all, and the most that one member adds.
         let mut families: BTreeMap<Mm, (u64, u64)> = BTreeMap::new();
         let nodes: BTreeMap<_, _> = self.nodes.iter().collect();
         for (mm, node) in &nodes {
-            let (mut root, mut line) = (**mm, certain(node));
+            let (mut root, mut line) = (family(**mm, node), certain(node));
             let mut at = node.creator;
             while let Some((above, creator)) = at.and_then(|mm| Some((mm, self.nodes.get(&mm)?))) {
                 line = line.saturating_add(certain(creator));
-                root = above;
+                root = family(above, creator);
                 at = creator.creator;
             }
             let (sum, most) = families.entry(root).or_default();
@@ -312,6 +331,36 @@ mod tests {
     use super::*;
 
     const PAGE: u64 = 4096;
+
+    #[test]
+    fn those_that_were_there_may_share_all_that_they_had() {
+        let memory = |pages: u64| Memory {
+            anon: pages * PAGE,
+            ..Memory::default()
+        };
+        let churn = |grown: u64| {
+            Some(Churn {
+                grown: grown * PAGE,
+                write_faults: Some(0),
+            })
+        };
+        let pages = |sharing: &Sharing| {
+            let in_use = sharing.in_use();
+            (in_use.low / PAGE, in_use.high / PAGE)
+        };
+        let mut sharing = Sharing::default();
+        sharing.found(1, memory(100));
+        sharing.found(2, memory(60));
+        assert_eq!(pages(&sharing), (100, 160));
+        // What comes afterwards is its own.
+        sharing.set(2, memory(80), churn(20));
+        assert_eq!(pages(&sharing), (120, 180));
+        // A fork's copy has its creator's pages, and another program's memory nobody's.
+        sharing.fork(3, 1, memory(100));
+        assert_eq!(pages(&sharing), (120, 180));
+        sharing.exec(4, memory(5));
+        assert_eq!(pages(&sharing), (125, 185));
+    }
 
     /// Address spaces as sets of pages, each page a number of its own.
     #[derive(Default)]

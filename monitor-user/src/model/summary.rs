@@ -9,7 +9,7 @@ use std::{
 };
 
 use crate::{
-    event::{Churn, Event, Exec, Exit, Fork, Memory, Mm, What},
+    event::{Churn, Event, Exec, Exit, Fork, Found, Memory, Mm, What},
     model::{
         program,
         sharing::{InUse, Sharing},
@@ -106,6 +106,8 @@ enum Came {
     Forked(Mm),
     /// Afresh.
     Executed,
+    /// Before the recording began.
+    Found,
     /// By a change.
     Changed(Option<Churn>),
 }
@@ -141,6 +143,7 @@ impl Summary {
                 What::Rename(_)
                 | What::ThreadExit(_)
                 | What::Oom(_)
+                | What::Environment(_)
                 | What::Signal(_)
                 | What::ExecFailed(_)
                 | What::ForkFailed(_)
@@ -165,7 +168,12 @@ impl Summary {
                     *self.lost.entry(kind.clone()).or_default() += n;
                 }
             }
-            (What::Snapshot(_), _) | (_, None) => {}
+            (What::Snapshot(snapshot), Some(key)) => {
+                if let Some(found) = &snapshot.found {
+                    self.found(event.time_ns, key, found);
+                }
+            }
+            (_, None) => {}
         }
     }
 
@@ -203,6 +211,12 @@ impl Summary {
     /// Processes alive now; zombies are not.
     pub fn live(&self) -> u64 {
         self.live
+    }
+
+    /// Those alive now, by pid, and what a person would call their program, as bytes.
+    pub fn alive(&self) -> impl Iterator<Item = (ProcessKey, &[u8])> {
+        let alive = self.processes.iter().filter(|(_, live)| !live.ended);
+        alive.map(|(key, live)| (*key, &*live.program))
     }
 
     /// Most processes alive at once.
@@ -301,6 +315,16 @@ impl Summary {
             if !shared {
                 self.name_share(key, mm);
             }
+        }
+    }
+
+    /// A process was there when the recording began.
+    fn found(&mut self, time_ns: u64, key: ProcessKey, found: &Found) {
+        let argv = found.argv.as_deref().unwrap_or_default();
+        self.process(key).program = program::label(b"", argv, &found.comm).into();
+        if let (Some(mm), Some(memory)) = (found.mm, found.memory) {
+            self.set(time_ns, mm, memory, Came::Found);
+            self.runs_in(key, mm);
         }
     }
 
@@ -435,6 +459,7 @@ impl Summary {
         match came {
             Came::Forked(creator) => self.sharing.fork(mm, creator, now),
             Came::Executed => self.sharing.exec(mm, now),
+            Came::Found => self.sharing.found(mm, now),
             Came::Changed(churn) => self.sharing.set(mm, now, churn),
         }
         let in_use = self.sharing.sums();

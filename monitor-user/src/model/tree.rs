@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    event::{Churn, Memory, Mm, Moved, Oom, Sender, Usage},
-    model::{Blocked, ExecFailure, Floors, Polled, Stall, Step, Summary, Timeline, Wait},
+    event::{Churn, Environment, Memory, Mm, Moved, Oom, Sender, Usage},
+    model::{Blocked, ExecFailure, Floors, Mark, Polled, Stall, Step, Summary, Timeline, Wait},
     units::ProcessKey,
 };
 
@@ -90,9 +90,15 @@ pub struct Process {
     pub created: Created,
     /// Last name of its leader.
     pub comm: Option<Vec<u8>>,
-    /// Programs it was, in order.
+    /// It was there before the recording began: when it was found, ns since boot.
+    pub found_ns: Option<u64>,
+    /// Programs it was, in order; of one that was there already, from then on.
     pub images: Vec<Image>,
-    /// Threads it made besides its first. `None` if such events were lost.
+    /// What its last program got of the variables that are kept, `NAME=value`; `None`: not known.
+    pub environment: Option<Environment>,
+    /// Moments that it marked, in order.
+    pub marks: Vec<Mark>,
+    /// Threads it made besides its first. `None` if such events were lost, or it was there before the recording began.
     pub threads_created: Option<u32>,
     /// Most threads alive at once. `None` if such events were lost.
     pub threads_max: Option<u32>,
@@ -218,6 +224,9 @@ pub enum CreatorFrom {
     /// That event was lost; this is the parent that the process had at its end, which is the
     /// creator unless that one had ended before.
     ParentAtEnd,
+    /// The process was there before the recording began; this is the parent that it had then, which is
+    /// the creator unless that one had ended before.
+    ParentAtStart,
 }
 
 /// Whether a process ended.

@@ -22,6 +22,12 @@ pub(super) struct Gaps {
     pub(super) mm_ends: u64,
     /// Processes whose threads can't be counted.
     pub(super) threads: u64,
+    /// Environments of which the end wasn't looked through.
+    pub(super) cut_environments: u64,
+    /// Marks that were left out since a process made too many.
+    pub(super) marks: u64,
+    /// Processes that were there before the recording began. Nothing is missing of what was to be recorded.
+    pub(super) found: u64,
     /// Argument lists of which the end wasn't kept.
     pub(super) cut_arguments: u64,
 }
@@ -193,6 +199,22 @@ fn gap_notes(gaps: &Gaps) -> Vec<String> {
         gaps.threads,
         "process has an unknown number of threads, since records of threads were lost.",
         "processes have an unknown number of threads, since records of threads were lost.",
+    );
+    note(
+        gaps.cut_environments,
+        "environment was too large to be looked through: variables that are kept may be missing.",
+        "environments were too large to be looked through: variables that are kept may be missing.",
+    );
+    note(
+        gaps.marks,
+        "mark is left out: of each process only the first 10,000 are kept.",
+        "marks are left out: of each process only the first 10,000 are kept.",
+    );
+    note(
+        gaps.found,
+        "process was there before the recording began: how it was made, and what it did and used before, is not known.",
+        "processes were there before the recording began: how they were made, and what they did and used before, is not \
+         known.",
     );
     note(
         gaps.cut_arguments,

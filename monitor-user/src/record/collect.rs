@@ -3,11 +3,11 @@
 use std::{
     collections::VecDeque,
     ffi::OsString,
-    mem::MaybeUninit,
     os::{
         fd::{AsRawFd, RawFd},
         unix::ffi::{OsStrExt, OsStringExt},
     },
+    path::Path,
     sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel},
     thread,
     time::Duration,
@@ -15,30 +15,31 @@ use std::{
 
 use aya::maps::{MapData, RingBuf};
 use monitor_ebpf::abi::MOST_CPUS;
-use nix::{
-    sys::signal::{Signal, kill},
-    unistd::Pid,
-};
+use nix::{sys::signal::Signal, unistd::Pid};
 use tokio::{
     io::{Interest, unix::AsyncFd},
-    signal::unix::{Signal as SignalStream, SignalKind, signal},
     time::{Instant, MissedTickBehavior, interval, sleep_until},
 };
 
 use super::{
-    RecordError, charge,
-    launch::Command,
+    RecordError,
+    attach::{self, Arguments, Attach},
+    charge,
+    launch::{Child, Command},
     load::{LoadError, LoadOptions, Loaded, Passes, Resolution, StderrLog},
     losses::{Losses, full_tables},
     privileges, redact,
+    running::{Running, ended, pass_on},
+    signals::Signals,
     sorter::Sorter,
     survivors,
-    verify::Verifier,
+    until::{self, After, Stop, Until},
+    verify::{Kept, Verifier},
 };
 use crate::{
     decode::Decoder,
-    event::{Event, Recording, What},
-    host::{facts, memory_group::Choice, user::Invoker},
+    event::{Conditions, Event, Kept as KeptVariables, Recording, What},
+    host::{conditions::conditions, facts, memory_group::Choice, user::Invoker},
     units::ProcessKey,
 };
 
@@ -47,8 +48,8 @@ const DRAIN_EVERY: Duration = Duration::from_millis(50);
 /// How often losses are looked at and sinks may put things in safety. With the time that events are
 /// held and the time to write them, a kill costs less than a second.
 const TICK_EVERY: Duration = Duration::from_millis(400);
-/// How long descendants that outlive the command are waited for: helpers leave within 80 ms.
-const LINGER: Duration = Duration::from_millis(300);
+/// How often it is looked who is left, while that is waited for.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// How long the kernel may take to free the last process: an RCU grace period, of 10 to 50 ms or, on a
 /// busy host, more than 100. What a process has used is known only then.
 const SETTLE: Duration = Duration::from_millis(300);
@@ -88,12 +89,18 @@ pub struct Options {
     pub debug: bool,
     /// Keep argument lists as they are: secrets in them aren't hidden.
     pub keep_arguments: bool,
+    /// Variables of the environment that are kept of each program.
+    pub kept_variables: KeptVariables,
     /// Nothing that the command executes can gain privileges.
     pub no_new_privileges: bool,
     /// The user behind sudo, as whom the command runs; `None`: as whoever runs rtrace.
     pub invoker: Option<Invoker>,
     /// Which memory control group the command is charged to.
     pub charge: Choice,
+    /// Which processes that are there already are recorded.
+    pub attach: Attach,
+    /// When the recording ends.
+    pub until: Until,
 }
 
 /// Takes events in order. Runs in a thread of its own.
@@ -102,6 +109,8 @@ pub trait Sink: Send {
     fn events(&mut self, events: &[Event]);
     /// Called more than twice a second, with what is known of the recording so far.
     fn tick(&mut self, recording: &Recording);
+    /// Called as often while the command has ended and its descendants are waited for: since when, ns since boot.
+    fn waiting(&mut self, since_ns: u64);
 }
 
 /// How a recording ended.
@@ -110,72 +119,49 @@ pub struct Outcome<S> {
     pub recording: Recording,
     /// The sinks, for them to be finished.
     pub sink: S,
-    /// Status of the command as `wait` gives it.
-    pub status: u32,
+    /// The command.
+    pub command: Running,
 }
 
 enum Message {
     Events(Vec<Event>),
     Tick(Box<Recording>),
+    Waiting(u64),
 }
 
-/// Runs a command and records it.
+/// Records: a command that it runs, processes that are there, or both. Without `words` there is no command.
 ///
 /// `make_sink` is called once the command's exec has succeeded: until then nothing may be written.
 ///
 /// # Errors
-/// If the kernel side can't be put in place or the command can't be started. Once the command runs,
-/// its end is waited for whatever happens.
+/// If the kernel side can't be put in place, the command can't be started, or a process that was named can't be
+/// recorded. Once the command runs, its end is waited for whatever happens, unless the recording is to end before it.
 pub fn record<S: Sink + 'static>(
     words: &[OsString],
     options: &Options,
     make_sink: impl FnOnce(&Recording) -> S,
 ) -> Result<Outcome<S>, RecordError> {
-    let invoker = options.invoker.as_ref();
-    let environment = invoker.map_or_else(
-        || std::env::vars_os().collect(),
-        |invoker| invoker.environment.clone(),
-    );
-    let command = Command::find(words, &environment, invoker)?;
-    let group = charge::Plan::new(&options.charge)?;
-    let buffer_bytes = ring_size(options.buffer_bytes);
-    let mut loaded = load(options, buffer_bytes)?;
+    let Prepared {
+        mut loaded,
+        child,
+        charge,
+        arguments,
+        kept,
+        recording,
+    } = prepare(words, options)?;
     let ring = loaded.take_ring()?;
     let log = options.debug.then(|| loaded.start_log()).transpose()?;
-    let command = if options.no_new_privileges {
-        command.without_new_privileges()
-    } else {
-        command
-    };
-    let child = command.fork()?;
-    loaded.track_root(child.pid.as_raw().unsigned_abs())?;
-    let charge = group.begin(child.pid.as_raw().unsigned_abs())?;
-    if charge.as_ref().is_some_and(charge::Watch::is_charged) {
-        loaded.read_charge()?;
-    }
-    let kept = options.verify.then(|| loaded.kept()).transpose()?;
-    privileges::give_up(invoker, options.verify, || loaded.can_read_maps())?;
-    let recording = Recording {
-        buffer_bytes: u64::from(buffer_bytes),
-        charge: charge.as_ref().map(charge::Watch::charge),
-        root_pid: child.pid.as_raw().unsigned_abs(),
-        ..describe(words, options, &environment, &loaded)
-    };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| RecordError::system("cannot start the collector", error))?;
+    let pid = child.as_ref().map(|child| child.pid);
     let result: Result<_, RecordError> = runtime.block_on(async {
         // Before the command can end or the terminal can send anything.
-        let signals = Signals::new()?;
+        let mut signals = Signals::new()?;
         let ring = watch(ring)?;
-        let pid = child.release()?;
-        if !loaded
-            .missing
-            .iter()
-            .any(|hook| hook == "sched_process_exec")
-        {
-            check_start(&loaded, pid)?;
+        if let Some(child) = child {
+            start(child, &loaded)?;
         }
         let sink = make_sink(&recording);
         let (to_sinks, from_collector) = sync_channel(BATCHES);
@@ -183,7 +169,7 @@ pub fn record<S: Sink + 'static>(
         let verifier = kept.map(|kept| Verifier::start(kept, loaded.exactness));
         let collector = Collector {
             verifier,
-            decoder: Decoder::new(recording.page_size),
+            decoder: Decoder::new(recording.page_size, options.kept_variables.clone()),
             sorter: Sorter::default(),
             losses: Losses::default(),
             loaded,
@@ -194,19 +180,138 @@ pub fn record<S: Sink + 'static>(
             has_more: false,
             keep_arguments: options.keep_arguments,
             charge,
+            arguments,
+            deadline: options.until.deadline(),
+            after: options.until.after,
+            is_whole_host: options.attach.whole_host,
             recording,
         };
-        Ok((collector.run(pid, signals).await, worker))
+        let recording = collector.run(pid, &mut signals).await;
+        Ok((recording, worker, signals))
     });
-    let ((recording, status), worker) = result?;
+    let (recording, worker, signals) = result?;
     let sink = worker.join().map_err(|_panic| {
         RecordError::system("the writer failed", std::io::Error::other("it panicked"))
     })?;
+    let command = match (recording.exit_status, pid) {
+        (Some(status), _) => Running::ended(status),
+        (None, Some(pid)) => Running::still(runtime, signals, pid),
+        (None, None) => Running::none(),
+    };
     Ok(Outcome {
         recording,
         sink,
-        status,
+        command,
     })
+}
+
+/// Everything that takes rights, done.
+struct Prepared {
+    loaded: Loaded,
+    /// What will be the command.
+    child: Option<Child>,
+    charge: Option<charge::Watch>,
+    /// Of processes that are there already.
+    arguments: Arguments,
+    kept: Option<Kept>,
+    recording: Recording,
+}
+
+/// Puts the kernel side in place, forks what will be the command, finds who is there, and gives up what isn't needed
+/// any more.
+fn prepare(words: &[OsString], options: &Options) -> Result<Prepared, RecordError> {
+    let invoker = options.invoker.as_ref();
+    let environment = invoker.map_or_else(
+        || std::env::vars_os().collect(),
+        |invoker| invoker.environment.clone(),
+    );
+    options.attach.check()?;
+    let conditions = conditions_of(options, !words.is_empty());
+    let command = (!words.is_empty())
+        .then(|| Command::find(words, &environment, invoker))
+        .transpose()?
+        .map(|command| {
+            if options.no_new_privileges {
+                command.without_new_privileges()
+            } else {
+                command
+            }
+        });
+    let group = command
+        .is_some()
+        .then(|| charge::Plan::new(&options.charge))
+        .transpose()?;
+    let buffer_bytes = ring_size(options.buffer_bytes);
+    let mut loaded = load(options, buffer_bytes)?;
+    let child = command.map(Command::fork).transpose()?;
+    let root = child
+        .as_ref()
+        .map(|child| child.pid.as_raw().unsigned_abs());
+    let mut charge = None;
+    if let (Some(root), Some(group)) = (root, group) {
+        loaded.track_root(root)?;
+        charge = group.begin(root)?;
+    }
+    if charge.as_ref().is_some_and(charge::Watch::is_charged) {
+        loaded.read_charge()?;
+    }
+    let (mut arguments, mut start_ns) = (Arguments::default(), facts::boot_ns());
+    let mut attached_ns = None;
+    if options.attach.is_wanted() {
+        (arguments, start_ns) = attach::find(&mut loaded, &options.attach)?;
+        attached_ns = Some(facts::boot_ns());
+    }
+    let kept = options.verify.then(|| loaded.kept()).transpose()?;
+    privileges::give_up(invoker, options.verify, || loaded.can_read_maps())?;
+    let recording = Recording {
+        buffer_bytes: u64::from(buffer_bytes),
+        charge: charge.as_ref().map(charge::Watch::charge),
+        root_pid: root.unwrap_or(0),
+        attached_pids: options.attach.pids.clone(),
+        whole_host: options.attach.whole_host,
+        attached_ns,
+        start_ns,
+        conditions,
+        ..describe(words, options, &environment, &loaded)
+    };
+    Ok(Prepared {
+        loaded,
+        child,
+        charge,
+        arguments,
+        kept,
+        recording,
+    })
+}
+
+/// Conditions of the command, which inherits them from here, or of the first process that was named. Before anything
+/// is loaded: that may raise a limit, which the command won't have.
+fn conditions_of(options: &Options, has_command: bool) -> Option<Conditions> {
+    let of = |process: &str| conditions(Path::new("/"), process);
+    if let Some(pid) = options.attach.pids.first() {
+        return Some(of(&pid.to_string()));
+    }
+    let invoker = options.invoker.as_ref();
+    has_command.then(|| {
+        let own = of("self");
+        Conditions {
+            uid: invoker.map(|invoker| invoker.uid.as_raw()).or(own.uid),
+            ..own
+        }
+    })
+}
+
+/// Lets the child become the command; returns when it runs.
+fn start(child: Child, loaded: &Loaded) -> Result<(), RecordError> {
+    let pid = child.release()?;
+    let sees_execs = !loaded
+        .missing
+        .iter()
+        .any(|hook| hook == "sched_process_exec");
+    if sees_execs {
+        check_start(loaded, pid)?;
+    }
+    Ok(())
 }
 
 /// Puts the kernel side in place.
@@ -218,6 +323,7 @@ fn load(options: &Options, buffer_bytes: u32) -> Result<Loaded, LoadError> {
         passes: options.passes,
         most_cpus: options.most_cpus.unwrap_or(MOST_CPUS),
         failed_calls: options.failed_calls,
+        attach: &options.attach,
         debug: options.debug,
     })
 }
@@ -249,6 +355,7 @@ fn run_sink<S: Sink>(mut sink: S, messages: &Receiver<Message>) -> S {
         match message {
             Message::Events(events) => sink.events(&events),
             Message::Tick(recording) => sink.tick(&recording),
+            Message::Waiting(since_ns) => sink.waiting(since_ns),
         }
     }
     sink
@@ -282,31 +389,6 @@ fn watch(ring: RingBuf<MapData>) -> Result<AsyncFd<Ring>, RecordError> {
         .map_err(|error| RecordError::system("cannot wait for the ring buffer", error))
 }
 
-/// Signals that the recorder lives through: the terminal's go to the command as well, those meant
-/// to end it are passed on.
-struct Signals {
-    child: SignalStream,
-    interrupt: SignalStream,
-    quit: SignalStream,
-    terminate: SignalStream,
-    hangup: SignalStream,
-}
-
-impl Signals {
-    fn new() -> Result<Self, RecordError> {
-        let listen = |kind| {
-            signal(kind).map_err(|error| RecordError::system("cannot handle signals", error))
-        };
-        Ok(Self {
-            child: listen(SignalKind::child())?,
-            interrupt: listen(SignalKind::interrupt())?,
-            quit: listen(SignalKind::quit())?,
-            terminate: listen(SignalKind::terminate())?,
-            hangup: listen(SignalKind::hangup())?,
-        })
-    }
-}
-
 struct Collector {
     verifier: Option<Verifier>,
     decoder: Decoder,
@@ -322,16 +404,42 @@ struct Collector {
     has_more: bool,
     keep_arguments: bool,
     charge: Option<charge::Watch>,
+    /// When the recording ends whatever still runs.
+    deadline: Option<Instant>,
+    after: After,
+    /// There is always somebody alive.
+    is_whole_host: bool,
+    /// Of processes that were there already.
+    arguments: Arguments,
     recording: Recording,
 }
 
 impl Collector {
-    async fn run(mut self, pid: Pid, mut signals: Signals) -> (Recording, u32) {
+    async fn run(mut self, pid: Option<Pid>, signals: &mut Signals) -> Recording {
+        let stop = match pid {
+            Some(pid) => self.record(pid, signals).await,
+            None => self.watch(signals).await,
+        };
+        if matches!(stop, Stop::Command(_) | Stop::Gone) && !self.is_whole_host {
+            if self.after.waits_for_all() {
+                self.wait_for_all(signals).await;
+            }
+            self.finish_verifier();
+            self.linger().await;
+        }
+        self.finish_verifier();
+        self.wait_for_verifier().await;
+        self.finish(stop)
+    }
+
+    /// Records until the command has ended or time is up.
+    async fn record(&mut self, pid: Pid, signals: &mut Signals) -> Stop {
         let mut drain = interval(DRAIN_EVERY);
         let mut tick = interval(TICK_EVERY);
         drain.set_missed_tick_behavior(MissedTickBehavior::Delay);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let end = loop {
+        let deadline = self.deadline;
+        loop {
             tokio::select! {
                 ready = self.ring.readable() => {
                     if let Ok(mut guard) = ready {
@@ -342,9 +450,12 @@ impl Collector {
                 _ = drain.tick() => self.drain(),
                 () = tokio::task::yield_now(), if self.has_more => self.drain(),
                 _ = tick.tick() => self.tick(),
+                () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
+                    return Stop::Time;
+                }
                 _ = signals.child.recv() => {
                     if let Some(end) = ended(pid) {
-                        break end;
+                        return Stop::Command(end);
                     }
                 }
                 // The terminal sends these two to the command itself.
@@ -353,13 +464,65 @@ impl Collector {
                 _ = signals.terminate.recv() => pass_on(pid, Signal::SIGTERM),
                 _ = signals.hangup.recv() => pass_on(pid, Signal::SIGHUP),
             }
-        };
+        }
+    }
+
+    /// Records processes that were there until none is left, time is up, or somebody wants it to end.
+    async fn watch(&mut self, signals: &mut Signals) -> Stop {
+        let mut drain = interval(DRAIN_EVERY);
+        let mut tick = interval(TICK_EVERY);
+        drain.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let deadline = self.deadline;
+        loop {
+            tokio::select! {
+                ready = self.ring.readable() => {
+                    if let Ok(mut guard) = ready {
+                        guard.clear_ready();
+                    }
+                    self.drain();
+                }
+                _ = drain.tick() => {
+                    self.drain();
+                    if !self.is_whole_host && !survivors::any_alive(&self.loaded) {
+                        return Stop::Gone;
+                    }
+                }
+                () = tokio::task::yield_now(), if self.has_more => self.drain(),
+                _ = tick.tick() => self.tick(),
+                () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
+                    return Stop::Time;
+                }
+                () = signals.asked_to_end() => return Stop::Asked,
+            }
+        }
+    }
+
+    /// Records until the last descendant has ended, time is up, or somebody wants it to end.
+    async fn wait_for_all(&mut self, signals: &mut Signals) {
+        let since_ns = facts::boot_ns();
+        let end = until::earlier(self.after.deadline(), self.deadline);
+        let mut look = interval(LOOK_EVERY);
+        let mut tick = interval(TICK_EVERY);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        while survivors::any_alive(&self.loaded) && end.is_none_or(|end| Instant::now() < end) {
+            tokio::select! {
+                _ = look.tick() => self.drain(),
+                _ = tick.tick() => {
+                    self.tick();
+                    // See `tick`.
+                    let _busy = self.to_sinks.try_send(Message::Waiting(since_ns));
+                }
+                () = signals.asked_to_end() => return,
+            }
+        }
+    }
+
+    fn finish_verifier(&mut self) {
         if let Some(verifier) = &mut self.verifier {
             verifier.finish_soon();
         }
-        self.linger().await;
-        self.wait_for_verifier().await;
-        self.finish(end)
     }
 
     /// Waits until the last comparison is done, unless that takes too long: then it doesn't count.
@@ -383,9 +546,10 @@ impl Collector {
 
     /// Waits for descendants that are about to leave, and for the kernel to free the dead.
     async fn linger(&mut self) {
-        let end = Instant::now() + LINGER;
-        while survivors::any_alive(&self.loaded) && Instant::now() < end {
-            sleep_until(Instant::now() + Duration::from_millis(10)).await;
+        let end = until::earlier(Some(Instant::now() + until::LINGER), self.deadline);
+        let is_before = |end: Option<Instant>| end.is_none_or(|end| Instant::now() < end);
+        while survivors::any_alive(&self.loaded) && is_before(end) {
+            sleep_until(Instant::now() + LOOK_EVERY).await;
             self.drain();
         }
         let end = Instant::now() + SETTLE;
@@ -439,17 +603,26 @@ impl Collector {
         });
         let mut ready = Vec::new();
         sorter.release(limit_ns, &mut ready);
-        self.hide_secrets(&mut ready);
+        self.complete(&mut ready);
         ready
     }
 
-    fn hide_secrets(&self, events: &mut [Event]) {
-        if self.keep_arguments {
-            return;
-        }
+    /// Adds what `/proc` told, and hides secrets.
+    fn complete(&mut self, events: &mut [Event]) {
         for event in events {
-            if let What::Exec(exec) = &mut event.what {
-                redact::hide(&mut exec.argv);
+            self.arguments.complete(event);
+            if self.keep_arguments {
+                continue;
+            }
+            match &mut event.what {
+                What::Exec(exec) => redact::hide(&mut exec.argv),
+                What::Snapshot(snapshot) => {
+                    let found = snapshot.found.as_mut();
+                    if let Some(argv) = found.and_then(|found| found.argv.as_mut()) {
+                        redact::hide(argv);
+                    }
+                }
+                _ => {}
             }
         }
     }
@@ -550,10 +723,14 @@ impl Collector {
             .try_send(Message::Tick(Box::new(self.recording.clone())));
     }
 
-    fn finish(mut self, end: End) -> (Recording, u32) {
+    fn finish(mut self, stop: Stop) -> Recording {
         self.note_verification();
+        let end = match stop {
+            Stop::Command(end) => Some(end),
+            Stop::Time | Stop::Gone | Stop::Asked => None,
+        };
         if let Some(found) = &mut self.recording.verification {
-            found.max_rss_bytes = Some(end.max_rss_bytes);
+            found.max_rss_bytes = end.map(|end| end.max_rss_bytes);
         }
         if survivors::any_alive(&self.loaded) {
             // Nothing may happen between the last look at the buffer and the look at who is left.
@@ -585,11 +762,11 @@ impl Collector {
         }
         let mut rest = Vec::new();
         sorter.finish(&mut rest);
-        self.hide_secrets(&mut rest);
+        self.complete(&mut rest);
         self.wait_and_send(rest);
         self.read_counters();
         self.recording.end_ns = Some(facts::boot_ns());
-        self.recording.exit_status = Some(end.status);
+        self.recording.exit_status = end.map(|end| end.status);
         self.recording.lost = self.losses.total();
         if self.decoder.malformed() > 0 {
             self.recording
@@ -597,7 +774,7 @@ impl Collector {
                 .insert("malformed".to_owned(), self.decoder.malformed());
         }
         self.recording.late_events = self.sorter.late();
-        (self.recording, end.status)
+        self.recording
     }
 }
 
@@ -616,40 +793,6 @@ fn check_start(loaded: &Loaded, pid: Pid) -> Result<(), RecordError> {
         }
     }
     Ok(())
-}
-
-/// How the command ended.
-#[derive(Clone, Copy)]
-struct End {
-    /// As `wait` gives it.
-    status: u32,
-    /// `ru_maxrss`: highest RSS of it or of a descendant that was reaped, bytes.
-    max_rss_bytes: u64,
-}
-
-/// The command's end, if it has ended.
-///
-/// Not by nix, which refuses a status with a real-time signal after it has reaped the process.
-#[expect(unsafe_code, reason = "the raw status is what is wanted")]
-fn ended(pid: Pid) -> Option<End> {
-    let mut status = 0;
-    let mut usage = MaybeUninit::<nix::libc::rusage>::zeroed();
-    // SAFETY: a system call that writes one number and one struct of numbers, for which zero is a value.
-    let (reaped, usage) = unsafe {
-        let options = nix::libc::WNOHANG;
-        let reaped = nix::libc::wait4(pid.as_raw(), &raw mut status, options, usage.as_mut_ptr());
-        (reaped, usage.assume_init())
-    };
-    (reaped == pid.as_raw()).then(|| End {
-        status: status.unsigned_abs(),
-        // The kernel counts KiB.
-        max_rss_bytes: u64::try_from(usage.ru_maxrss).unwrap_or(0) * 1024,
-    })
-}
-
-fn pass_on(pid: Pid, signal: Signal) {
-    // It may be gone already.
-    let _gone = kill(pid, signal);
 }
 
 #[cfg(test)]

@@ -122,6 +122,10 @@ pub(super) fn layout(btf: &Btf) -> Result<Layout, String> {
         task_start_boottime: member("task_struct", "start_boottime")?,
         task_group_leader: member("task_struct", "group_leader")?,
         task_real_parent: member("task_struct", "real_parent")?,
+        // Heads of lists, which begin with the pointer to the first or next one.
+        task_children: optional("task_struct", "children"),
+        task_sibling: optional("task_struct", "sibling"),
+        task_flags: member("task_struct", "flags")?,
         task_mm: member("task_struct", "mm")?,
         task_active_mm: member("task_struct", "active_mm")?,
         task_signal: member("task_struct", "signal")?,
@@ -144,6 +148,8 @@ pub(super) fn layout(btf: &Btf) -> Result<Layout, String> {
         mm_users: member("mm_struct", "mm_users")?,
         mm_arg_start: member("mm_struct", "arg_start")?,
         mm_arg_end: member("mm_struct", "arg_end")?,
+        mm_env_start: member("mm_struct", "env_start")?,
+        mm_env_end: member("mm_struct", "env_end")?,
         bprm_filename: member("linux_binprm", "filename")?,
         array_pptrs: optional("bpf_array", "pptrs"),
         regs_syscall: btf
@@ -297,6 +303,10 @@ mod tests {
         task_start_boottime: 2544,
         task_group_leader: 2296,
         task_real_parent: 2248,
+        // Not in the trimmed types.
+        task_children: ABSENT,
+        task_sibling: ABSENT,
+        task_flags: 36,
         task_mm: 2056,
         task_active_mm: 2064,
         task_signal: 2832,
@@ -319,6 +329,8 @@ mod tests {
         mm_users: 92,
         mm_arg_start: 312,
         mm_arg_end: 320,
+        mm_env_start: 328,
+        mm_env_end: 336,
         bprm_filename: 96,
         array_pptrs: 272,
         regs_syscall: 120,
@@ -388,6 +400,7 @@ mod tests {
         task_start_boottime: 2784,
         task_group_leader: 2480,
         task_real_parent: 2432,
+        task_flags: 44,
         task_mm: 2272,
         task_active_mm: 2280,
         task_signal: 3072,
@@ -404,6 +417,8 @@ mod tests {
         mm_users: 84,
         mm_arg_start: 304,
         mm_arg_end: 312,
+        mm_env_start: 320,
+        mm_env_end: 328,
         usage: usage_from(440),
         oom: OomPlaces {
             arg_task: 0,
@@ -454,6 +469,8 @@ mod tests {
         mm_users: 132,
         mm_arg_start: 376,
         mm_arg_end: 384,
+        mm_env_start: 392,
+        mm_env_end: 400,
         arg_rss_count: ABSENT,
         usage: usage_from(432),
         oom: OomPlaces {
@@ -497,6 +514,8 @@ mod tests {
         array_pptrs: 312,
         mm_arg_start: 488,
         mm_arg_end: 496,
+        mm_env_start: 504,
+        mm_env_end: 512,
         arg_exit_group_dead: 1,
         oom: OomPlaces {
             mm_owner: 1304,
@@ -539,6 +558,8 @@ mod tests {
         array_pptrs: 304,
         mm_arg_start: 728,
         mm_arg_end: 736,
+        mm_env_start: 744,
+        mm_env_end: 752,
         bprm_filename: 112,
         usage: usage_from(456),
         oom: OomPlaces {

@@ -17,6 +17,7 @@ use thiserror::Error;
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::{
+    attach::Attach,
     cpu_parts,
     hooks::{
         HOOKS, RssBound, SYS_EXIT, has_per_cpu_counters, layout, preempts_programs, rss_bound,
@@ -34,6 +35,9 @@ use crate::{
 
 /// The hook that shows the end of an address space.
 const MM_END: &str = "exit_mmap";
+/// The hook that shows programs, and what reads their environment there.
+const EXEC: &str = "sched_process_exec";
+const ENVIRONMENT: &str = "sched_process_exec_env";
 /// The hook that shows what is resident.
 const RSS: &str = "rss_stat";
 /// The hook that shows when what is mapped may have changed.
@@ -131,13 +135,15 @@ pub(super) struct LoadOptions<'a> {
     pub(super) most_cpus: u32,
     /// Calls of exec and fork that fail are told of.
     pub(super) failed_calls: bool,
+    /// Which processes that are there already are recorded.
+    pub(super) attach: &'a Attach,
     /// Level of the programs' own messages: 0 none, 5 all.
     pub(super) debug: bool,
 }
 
 /// The attached kernel side. Dropping it detaches the programs.
 pub(super) struct Loaded {
-    ebpf: Ebpf,
+    pub(super) ebpf: Ebpf,
     /// Hooks that were left out.
     pub(super) missing: Vec<String>,
     /// Hooks that the kernel doesn't have, and what is said instead.
@@ -150,6 +156,8 @@ pub(super) struct Loaded {
     pub(super) exactness: Exactness,
     /// How long each step took, ms.
     steps: Vec<(&'static str, f64)>,
+    /// Counters can be read with what CPUs keep to themselves.
+    is_exact: bool,
 }
 
 /// Loads and attaches everything, as a recording would, and lets go of it again: how long each step
@@ -165,6 +173,7 @@ pub fn try_load() -> Result<Vec<(&'static str, f64)>, LoadError> {
         passes: None,
         most_cpus: MOST_CPUS,
         failed_calls: true,
+        attach: &Attach::default(),
         debug: false,
     })?;
     Ok(loaded.steps)
@@ -196,7 +205,7 @@ impl Watch {
 const NOT_WANTED: &str = "which calls of exec and fork failed is not known (--no-failed-calls)";
 
 /// A map that this object always has.
-const NO_MAP: &str = "the object has no such map";
+pub(super) const NO_MAP: &str = "the object has no such map";
 
 impl Loaded {
     /// Loads and attaches everything that the kernel has.
@@ -267,6 +276,7 @@ impl Loaded {
             exactness,
             sleep_ns: (config.sees_switches != 0).then_some(config.sleep_ns),
             steps: watch.steps,
+            is_exact,
         })
     }
 
@@ -331,6 +341,15 @@ impl Loaded {
             .map_err(|error| LoadError::Object(chain(&error)))
     }
 
+    /// Name of the program that looks who is there.
+    pub(super) fn walk_program(&self) -> &'static str {
+        if self.is_exact {
+            "find_tasks_exactly"
+        } else {
+            "find_tasks"
+        }
+    }
+
     /// What it has seen of it.
     pub(super) fn charge(&self) -> Option<ChargeState> {
         let map = self.ebpf.map("CHARGE")?;
@@ -362,17 +381,40 @@ impl Loaded {
 
     /// Processes that are traced now, the dead that haven't been freed included.
     pub(super) fn tracked(&self) -> Vec<(u32, TrackedProcess)> {
+        let mut all = Vec::new();
+        self.each_tracked(|pid, process| {
+            all.push((pid, process));
+            true
+        });
+        all
+    }
+
+    /// Whether something holds for any of them; looks no further than the first.
+    pub(super) fn is_any(&self, holds: impl Fn(&TrackedProcess) -> bool) -> bool {
+        let mut is_found = false;
+        self.each_tracked(|_, process| {
+            is_found = holds(&process);
+            !is_found
+        });
+        is_found
+    }
+
+    /// Shows one after the other, as long as `take` wants more.
+    fn each_tracked(&self, mut take: impl FnMut(u32, TrackedProcess) -> bool) {
         let Some(map) = self.ebpf.map("PROCESSES") else {
-            return Vec::new();
+            return;
         };
         let Ok(map) = HashMap::<_, u32, [u8; size_of::<TrackedProcess>()]>::try_from(map) else {
-            return Vec::new();
+            return;
         };
         // An entry that goes away meanwhile is no error: it isn't there any more.
-        map.iter()
-            .filter_map(Result::ok)
-            .filter_map(|(pid, bytes)| Some((pid, TrackedProcess::read_from_bytes(&bytes).ok()?)))
-            .collect()
+        for (pid, bytes) in map.iter().filter_map(Result::ok) {
+            let wants_more =
+                TrackedProcess::read_from_bytes(&bytes).is_ok_and(|process| take(pid, process));
+            if !wants_more {
+                return;
+            }
+        }
     }
 
     /// Threads of traced processes that wait now, by thread.
@@ -509,6 +551,8 @@ fn config(btf: &Btf, options: &LoadOptions<'_>) -> Config {
         share_bits: options.resolution.share_bits,
         cpus: possible,
         recorder_tid: cpu_parts::own_thread(),
+        attaches: u32::from(options.attach.is_wanted()),
+        whole_host: u32::from(options.attach.whole_host),
         vm_by_calls: u32::from(
             !btf.has_tracepoint(MM_LOCK) && !is_left_out(MM_LOCK) && !is_left_out(SYS_EXIT),
         ),
@@ -594,6 +638,8 @@ fn programs(
         .then_some(first)
         .into_iter()
         .chain(later.into_iter().filter(|_| has_later != 0))
+        // After those that report the exec itself.
+        .chain((hook == EXEC).then(|| ENVIRONMENT.to_owned()))
         .collect()
 }
 
@@ -687,7 +733,7 @@ fn not_permitted(error: &(dyn std::error::Error + 'static)) -> Option<LoadError>
 }
 
 /// An error with its causes. The verifier's log is long: its last lines tell why.
-fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(current) = cause {

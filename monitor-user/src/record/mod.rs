@@ -1,5 +1,6 @@
 //! Recording: loads the kernel side, starts the command, hands decoded events to sinks.
 
+mod attach;
 mod charge;
 mod collect;
 mod cpu_parts;
@@ -12,14 +13,20 @@ mod object;
 mod places;
 mod privileges;
 mod redact;
+mod running;
+mod signals;
 mod sorter;
 mod survivors;
+mod until;
 mod verify;
 
+pub use attach::Attach;
 pub use collect::{Options, Outcome, Sink, record};
 pub use hooks::{HOOKS, Hook, Support, support};
 pub use launch::{Command, LaunchError};
 pub use load::{BTF, LoadError, Passes, Resolution, try_load};
+pub use running::Running;
+pub use until::{After, Until};
 
 use thiserror::Error;
 
@@ -40,6 +47,17 @@ pub enum RecordError {
         /// Why not.
         why: String,
     },
+    /// A process that was named can't be recorded.
+    #[error("cannot record process {pid}: {why}")]
+    Process {
+        /// Its pid.
+        pid: u32,
+        /// Why not.
+        why: String,
+    },
+    /// Not allowed.
+    #[error("only root may record all processes of the host")]
+    WholeHost,
     /// Something on the way failed.
     #[error("{what}")]
     System {

@@ -49,8 +49,8 @@ mod tests {
     use crate::record::HOOKS;
 
     /// One for each hook but that of the scheduler, which can't be preempted; later ones, two for counters with
-    /// parts, and that which finds the parts.
-    const PROGRAMS: usize = HOOKS.len() - 1 + 2 * Rescue::HOOKS.len() + 1 + 2 + 1;
+    /// parts, that which finds the parts, two that look who is there, and one for environments.
+    const PROGRAMS: usize = HOOKS.len() - 1 + 2 * Rescue::HOOKS.len() + 1 + 2 + 1 + 2 + 1;
 
     fn count(object: &[u8], instruction: u64) -> usize {
         let places = object.as_chunks::<8>().0;

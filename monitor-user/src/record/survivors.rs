@@ -57,6 +57,7 @@ pub(super) fn snapshots(loaded: &Loaded) -> Vec<Event> {
                     zombie: is_dead,
                     first_run_ns: (process.first_run_ns != 0).then_some(process.first_run_ns),
                     stopped_ns: loaded.sleep_ns().map(|_| process.stopped_ns + stop_ns),
+                    found: None,
                 }),
             })
         })
@@ -100,10 +101,7 @@ fn sleeps<'a>(
 
 /// Whether any traced process can still do something.
 pub(super) fn any_alive(loaded: &Loaded) -> bool {
-    loaded
-        .tracked()
-        .iter()
-        .any(|(_, process)| process.flags & TrackedProcess::DEAD == 0)
+    loaded.is_any(|process| process.flags & TrackedProcess::DEAD == 0)
 }
 
 /// State and parent: fields 3 and 4 of `/proc/PID/stat`; the name before them may contain anything.

@@ -4,7 +4,7 @@ use crate::{
     event::Recording,
     model::{Summary, bounds::sum_peak, skipped_events},
     report::{
-        ExitReport,
+        ExitReport, alive,
         escape::{escape, shorten},
         value::asked,
         verification, words,
@@ -12,8 +12,8 @@ use crate::{
     units::{Bytes, Nanos},
 };
 
-/// At most six lines, and more if the recording checked itself: memory at the peak and by whom, how much to ask for,
-/// time and end, processes, trust, what
+/// At most seven lines, and more if the recording checked itself: memory at the peak and by whom, how much to ask for,
+/// time and end, processes, who is still alive, trust, what
 /// was checked, and the command to type next. Lines are shortened to `width` columns, but never that command,
 /// nor what was checked.
 ///
@@ -26,11 +26,11 @@ pub fn closing_lines(
 ) -> Vec<String> {
     let mut lines = vec![memory(summary, recording)];
     lines.extend(request(summary, recording));
-    lines.extend([
-        time(summary, recording),
-        processes(summary),
-        trust(summary, recording),
-    ]);
+    lines.extend([time(summary, recording), processes(summary)]);
+    if summary.live() > 0 {
+        lines.push(format!("alive:     {}", alive::names(summary)));
+    }
+    lines.push(trust(summary, recording));
     let mut lines: Vec<String> = lines.iter().map(|l| shorten(l, width)).collect();
     lines.extend(checked(recording));
     lines.push(format!("next:      rtrace report {}", file_word(trace)));
@@ -79,20 +79,40 @@ fn name(program: &[u8]) -> String {
 }
 
 fn time(summary: &Summary, recording: &Recording) -> String {
+    if recording.command.is_empty() && recording.attached_ns.is_some() {
+        let took = recording
+            .end_ns
+            .map(|end_ns| end_ns.saturating_sub(recording.start_ns));
+        let took = took.map_or_else(|| "not known".to_owned(), |ns| Nanos(ns).to_string());
+        return format!("time:      {took}, no command");
+    }
     let ended = match recording.exit_status {
         Some(status) => format!(
             "the command {}",
             words::ended(&ExitReport::from_status(status))
         ),
+        None if is_command_alive(summary, recording) => "the command still runs".to_owned(),
         None => "how the command ended is not known".to_owned(),
     };
-    let root = summary.root();
+    let root = summary
+        .root()
+        .filter(|(key, _)| is_command(key.pid, recording));
     let took = root.and_then(|(key, end)| Some(end?.saturating_sub(key.start_ns)));
     let took = took.or_else(|| Some(recording.end_ns?.saturating_sub(recording.start_ns)));
     match took {
         Some(ns) => format!("time:      {}, {ended}", Nanos(ns)),
         None => format!("time:      not known, {ended}"),
     }
+}
+
+/// Where more is recorded than a command, the first process of all is another one.
+fn is_command(pid: u32, recording: &Recording) -> bool {
+    recording.attached_ns.is_none() || pid == recording.root_pid
+}
+
+fn is_command_alive(summary: &Summary, recording: &Recording) -> bool {
+    let mut alive = summary.alive();
+    alive.any(|(key, _)| key.pid == recording.root_pid && key.start_ns == recording.root_start_ns)
 }
 
 fn processes(summary: &Summary) -> String {

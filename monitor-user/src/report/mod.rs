@@ -4,6 +4,7 @@
 //! terminal width, colour and the like come in as arguments. [`closing_lines`] are the few lines
 //! that a recorder says at its end, from the light fold alone.
 
+mod alive;
 mod bytes;
 mod charge;
 pub mod check;
@@ -20,14 +21,15 @@ mod verification;
 mod watch;
 mod words;
 
+pub use alive::waiting_line;
 pub use bytes::ByteText;
 pub use charge::{ChargeReport, ChargeSplitReport};
 pub use closing::closing_lines;
 pub use findings::{Evidence, FindingReport};
 pub use request::{Basis, RequestReport};
 pub use value::{
-    ExitReport, Id, ImageReport, OomReport, PolledReport, ProcessReport, RecordingReport, Report,
-    ShareReport, StepReport, TopReport, TreeReport, TrustReport,
+    ExitReport, Id, ImageReport, MarkReport, OomReport, PolledReport, ProcessReport,
+    RecordingReport, Report, ShareReport, StepReport, TopReport, TreeReport, TrustReport,
 };
 pub use watch::{
     BlockedReport, ExecFailureReport, MoveReport, SenderReport, StallReport, WaitReport,

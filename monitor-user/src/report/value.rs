@@ -8,10 +8,12 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::{
-    event::{Charge, ChargeScope, Exit, Oom, OomScope, Recording, Verification},
+    event::{
+        Charge, ChargeScope, Conditions, Environment, Exit, Oom, OomScope, Recording, Verification,
+    },
     findings::{Selection, assess},
     model::{
-        CreatedBy, CreatorFrom, Ending, Growth, How, Image, ImageMemory, Part, Peak, Polled,
+        CreatedBy, CreatorFrom, Ending, Growth, How, Image, ImageMemory, Mark, Part, Peak, Polled,
         Process, Share, Step, Summary, Tree,
         bounds::{KINDS, counter_bound, most_unique, sum_bound, sum_peak, unique_at_peak},
         clone_flag_names, program,
@@ -69,12 +71,20 @@ pub struct RecordingReport {
     pub memory_bytes: u64,
     /// Environment that names the job.
     pub env: BTreeMap<String, String>,
+    /// What bounds and shapes the command from outside; `None` if that isn't known.
+    pub conditions: Option<Conditions>,
     /// Add this to a time to get ns since 1970.
     pub wall_offset_ns: i64,
     /// Start.
     pub start_ns: u64,
     /// End; `None` if the recorder didn't say.
     pub end_ns: Option<u64>,
+    /// Processes that were there already and were named to be recorded, with their descendants.
+    pub attached_pids: Vec<u32>,
+    /// Whether all processes of the host were recorded.
+    pub whole_host: bool,
+    /// When all that were there already had been found; `None`: none were looked for.
+    pub attached_ns: Option<u64>,
     /// How the command ended; `None` if that isn't known.
     pub exit: Option<ExitReport>,
     /// A row of memory is due when a kind, or VMS, has moved by this much; 0: at every change.
@@ -136,7 +146,8 @@ pub struct ProcessReport {
     /// Process that made it.
     pub creator: Option<Id>,
     /// Only there if `creator` is not from the event of the creation, which was lost:
-    /// `parent_at_end` is the parent that it had at its end.
+    /// `parent_at_end` is the parent that it had at its end. Or the process was there before the recording began:
+    /// `parent_at_start` is the parent that it had then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub creator_from: Option<&'static str>,
     /// Thread that made it.
@@ -151,8 +162,16 @@ pub struct ProcessReport {
     pub clone_flags: Option<Vec<&'static str>>,
     /// Last name of the leader.
     pub comm: Option<ByteText>,
+    /// When it was found; only there if it was there before the recording began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub found_ns: Option<u64>,
     /// Programs it was, in order.
     pub images: Vec<ImageReport>,
+    /// What its last program got of the variables that are kept, by name; `None`: not known. A name that comes twice
+    /// has its first value, as the C library has it.
+    pub env: Option<BTreeMap<String, ByteText>>,
+    /// Moments that it marked, in order of time.
+    pub marks: Vec<MarkReport>,
     /// Threads it made besides its first.
     pub threads_created: Option<u32>,
     /// Most threads alive at once.
@@ -213,6 +232,15 @@ pub struct ProcessReport {
     pub session_ns: Option<u64>,
     /// Moves to other control groups; the first 64.
     pub moves: Vec<MoveReport>,
+}
+
+/// A moment that a process marked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MarkReport {
+    /// When.
+    pub ns: u64,
+    /// What it said.
+    pub text: ByteText,
 }
 
 /// A victim of the OOM killer, at the moment at which it was chosen.
@@ -476,9 +504,13 @@ fn facts(recording: &Recording, exit: Option<ExitReport>) -> RecordingReport {
         cpus: recording.cpus,
         memory_bytes: recording.memory_bytes,
         env: recording.env.clone(),
+        conditions: recording.conditions.clone(),
         wall_offset_ns: recording.wall_offset_ns,
         start_ns: recording.start_ns,
         end_ns: recording.end_ns,
+        attached_pids: recording.attached_pids.clone(),
+        whole_host: recording.whole_host,
+        attached_ns: recording.attached_ns,
         exit,
         resolution_bytes: recording.resolution_bytes,
         resolution_share: recording.resolution_share,
@@ -622,6 +654,7 @@ fn process(p: &Process, recording: &Recording, id: &impl Fn(ProcessKey) -> Id) -
         creator_from: match created.creator_from {
             CreatorFrom::Fork => None,
             CreatorFrom::ParentAtEnd => Some("parent_at_end"),
+            CreatorFrom::ParentAtStart => Some("parent_at_start"),
         },
         creator_tid: created.creator_tid,
         creator_threads: created.creator_threads,
@@ -634,11 +667,14 @@ fn process(p: &Process, recording: &Recording, id: &impl Fn(ProcessKey) -> Id) -
         }),
         clone_flags: created.flags.map(clone_flag_names),
         comm: p.comm.clone().map(ByteText),
+        found_ns: p.found_ns,
         images: p
             .images
             .iter()
             .map(|i| image(i, recording, p.threads_max.unwrap_or(1), id))
             .collect(),
+        env: p.environment.as_ref().map(variables),
+        marks: p.marks.iter().map(mark).collect(),
         threads_created: p.threads_created,
         threads_max: p.threads_max,
         cpu_ns: p.cpu_ns,
@@ -677,6 +713,27 @@ fn exit(status: u32, process: Option<&Process>, id: &impl Fn(ProcessKey) -> Id) 
         oom: process.and_then(|process| process.killed_for_memory),
         sender: sender.map(|sender| watch::sender(sender, id)),
         ..ExitReport::from_status(status)
+    }
+}
+
+fn variables(environment: &Environment) -> BTreeMap<String, ByteText> {
+    let mut variables = BTreeMap::new();
+    for variable in &environment.values {
+        let at = variable.iter().position(|byte| *byte == b'=');
+        let (name, value) = variable.split_at(at.unwrap_or(variable.len()));
+        let name = String::from_utf8_lossy(name).into_owned();
+        let value = value.strip_prefix(b"=").unwrap_or(value);
+        variables
+            .entry(name)
+            .or_insert_with(|| ByteText(value.to_vec()));
+    }
+    variables
+}
+
+fn mark(mark: &Mark) -> MarkReport {
+    MarkReport {
+        ns: mark.ns,
+        text: ByteText(mark.text.clone()),
     }
 }
 

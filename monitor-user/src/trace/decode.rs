@@ -204,6 +204,11 @@ impl<'a> Row<'a> {
                 zombie: self.flag(Col::Zombie)?,
                 first_run_ns: self.u64(Col::FirstRunNs),
                 stopped_ns: self.u64(Col::StoppedNs),
+                found: self.found(),
+            }),
+            Kind::Environment => What::Environment(event::Environment {
+                values: self.bytes_list(Col::Env, Col::EnvRaw)?,
+                is_whole: self.flag(Col::EnvWhole)?,
             }),
             Kind::Loss => What::Loss(self.loss()?),
             Kind::Oom => What::Oom(event::Oom {
@@ -232,6 +237,19 @@ impl<'a> Row<'a> {
                 hierarchy: self.u32(Col::Hierarchy),
                 path: self.text(Col::Cgroup, Col::CgroupRaw)?,
             }),
+        })
+    }
+
+    /// Only of a process that was there when the recording began its name is told.
+    fn found(self) -> Option<event::Found> {
+        let comm = self.text(Col::Comm, Col::CommRaw)?;
+        Some(event::Found {
+            mm: self.u64(Col::Mm),
+            memory: self.memory(),
+            threads: self.u32(Col::Threads)?,
+            has_executed: self.flag(Col::Executed)?,
+            comm,
+            argv: self.argv(),
         })
     }
 
@@ -360,11 +378,15 @@ impl<'a> Row<'a> {
     }
 
     fn argv(self) -> Option<Vec<Vec<u8>>> {
-        if let Some(raw) = self.list(Col::ArgvRaw) {
+        self.bytes_list(Col::Argv, Col::ArgvRaw)
+    }
+
+    fn bytes_list(self, text: Col, raw: Col) -> Option<Vec<Vec<u8>>> {
+        if let Some(raw) = self.list(raw) {
             let raw = raw.as_binary_opt::<i32>()?;
             return raw.iter().map(|arg| arg.map(<[u8]>::to_vec)).collect();
         }
-        let text = self.list(Col::Argv)?;
+        let text = self.list(text)?;
         let text = text.as_string_opt::<i32>()?;
         text.iter()
             .map(|arg| arg.map(|arg| arg.as_bytes().to_vec()))

@@ -29,6 +29,7 @@ pub(super) fn kind_of(what: &What) -> Kind {
         What::Memory { .. } => Kind::Memory,
         What::MmEnd(_) => Kind::MmEnd,
         What::Snapshot(_) => Kind::Snapshot,
+        What::Environment(_) => Kind::Environment,
         What::Loss(_) => Kind::Loss,
         What::Oom(_) => Kind::Oom,
         What::Signal(_) => Kind::Signal,
@@ -124,6 +125,13 @@ impl Rows {
                 self.flag(Col::Zombie, snapshot.zombie);
                 self.some_u64(Col::FirstRunNs, snapshot.first_run_ns);
                 self.some_u64(Col::StoppedNs, snapshot.stopped_ns);
+                if let Some(found) = &snapshot.found {
+                    self.found(found);
+                }
+            }
+            What::Environment(environment) => {
+                self.list(Col::Env, Col::EnvRaw, &environment.values);
+                self.flag(Col::EnvWhole, environment.is_whole);
             }
             What::Loss(loss) => self.loss(loss),
             What::Oom(oom) => self.oom(oom),
@@ -187,6 +195,19 @@ impl Rows {
         self.process(Col::SenderPid, Col::SenderStartNs, sender.process);
         self.some_u32(Col::SenderTid, sender.tid);
         self.text(Col::SenderComm, Col::SenderCommRaw, &sender.comm);
+    }
+
+    fn found(&mut self, found: &event::Found) {
+        self.some_u64(Col::Mm, found.mm);
+        if let Some(memory) = &found.memory {
+            self.memory(memory);
+        }
+        self.u32(Col::Threads, found.threads);
+        self.flag(Col::Executed, found.has_executed);
+        self.text(Col::Comm, Col::CommRaw, &found.comm);
+        if let Some(argv) = &found.argv {
+            self.argv(argv);
+        }
     }
 
     fn thread(&mut self, thread: &event::Thread) {
@@ -294,8 +315,12 @@ impl Rows {
     }
 
     fn argv(&mut self, argv: &[Vec<u8>]) {
+        self.list(Col::Argv, Col::ArgvRaw, argv);
+    }
+
+    fn list(&mut self, text: Col, raw: Col, argv: &[Vec<u8>]) {
         let mut exact = true;
-        if let Builder::TextList(list) = self.at(Col::Argv) {
+        if let Builder::TextList(list) = self.at(text) {
             for arg in argv {
                 let text = String::from_utf8_lossy(arg);
                 exact &= matches!(text, std::borrow::Cow::Borrowed(_));
@@ -303,7 +328,7 @@ impl Rows {
             }
             list.append(true);
         }
-        if !exact && let Builder::BytesList(list) = self.at(Col::ArgvRaw) {
+        if !exact && let Builder::BytesList(list) = self.at(raw) {
             for arg in argv {
                 list.values().append_value(arg);
             }

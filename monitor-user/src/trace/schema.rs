@@ -168,7 +168,7 @@ kinds! {
     Reaped "reaped" "The subject, a process, was reaped by its parent.";
     Memory "memory" "State of an address space after a change.";
     MmEnd "mm_end" "An address space was torn down.";
-    Snapshot "snapshot" "The recorder looked at a process itself, at the end of the recording.";
+    Snapshot "snapshot" "The recorder looked at a process itself: at the end of the recording, or, with `comm`, at one that was there when it began.";
     Loss "loss" "The kernel side lost records since the last row of this kind.";
     Oom "oom" "The OOM killer chose the subject, a process, and sent it SIGKILL; its memory is as of that moment.";
     Signal "signal" "A signal was sent to the subject, a thread.";
@@ -177,6 +177,7 @@ kinds! {
     Sleep "sleep" "The subject, a thread, ran again after it had waited for long; or still waits, at the end of the recording.";
     Session "session" "The subject made a session of its own.";
     Moved "moved" "The subject, a process, was moved to another control group.";
+    Environment "env" "The subject's new program got this of the variables that are kept; follows its `exec`.";
 }
 
 macro_rules! columns {
@@ -193,13 +194,30 @@ macro_rules! columns {
 }
 
 use Kind::{
-    Exec, ExecFailed, Exit, Fork, ForkFailed, Loss, Memory, MmEnd, Moved, Oom, Reaped, Rename,
-    Session, Signal, Sleep, Snapshot, Thread, ThreadExit,
+    Environment, Exec, ExecFailed, Exit, Fork, ForkFailed, Loss, Memory, MmEnd, Moved, Oom, Reaped,
+    Rename, Session, Signal, Sleep, Snapshot, Thread, ThreadExit,
 };
 
-const EVERY: [Kind; 18] = [
-    Fork, Thread, Exec, Rename, ThreadExit, Exit, Reaped, Memory, MmEnd, Snapshot, Loss, Oom,
-    Signal, ExecFailed, ForkFailed, Sleep, Session, Moved,
+const EVERY: [Kind; 19] = [
+    Fork,
+    Thread,
+    Exec,
+    Rename,
+    ThreadExit,
+    Exit,
+    Reaped,
+    Memory,
+    MmEnd,
+    Snapshot,
+    Loss,
+    Environment,
+    Oom,
+    Signal,
+    ExecFailed,
+    ForkFailed,
+    Sleep,
+    Session,
+    Moved,
 ];
 
 columns! {
@@ -209,13 +227,13 @@ columns! {
     Pid "pid" UInt32 "" EVERY, "Process that the row is about; null where the kernel can't know it.";
     StartNs "start_ns" Int64 "ns" EVERY, "When that process was created, since boot; with `pid` it identifies the process.";
     Tid "tid" UInt32 "" EVERY, "Thread that the row is about.";
-    Mm "mm" UInt64 "" [Fork, Exec, Memory, MmEnd, Oom], "Number of the address space, unique in the trace; after fork and exec the new one.";
+    Mm "mm" UInt64 "" [Fork, Exec, Memory, MmEnd, Oom, Snapshot], "Number of the address space, unique in the trace; after fork and exec the new one.";
     OldMm "old_mm" UInt64 "" [Fork, Exec], "Address space of the creator (fork; the same as `mm` if it is shared) or of the image before (exec).";
-    RssAnon "rss_anon" Int64 "bytes" [Fork, Exec, Memory, MmEnd, Oom], "Resident anonymous memory of the address space; in `mm_end` just before it was given back.";
-    RssFile "rss_file" Int64 "bytes" [Fork, Exec, Memory, MmEnd, Oom], "Resident pages of files.";
-    RssShmem "rss_shmem" Int64 "bytes" [Fork, Exec, Memory, MmEnd, Oom], "Resident shared memory (tmpfs, memfd, shared anonymous mappings).";
-    Swap "swap" Int64 "bytes" [Fork, Exec, Memory, MmEnd, Oom], "Memory that was swapped out.";
-    Vms "vms" Int64 "bytes" [Fork, Exec, Memory, MmEnd, Oom], "Size of all mappings.";
+    RssAnon "rss_anon" Int64 "bytes" [Fork, Exec, Memory, MmEnd, Oom, Snapshot], "Resident anonymous memory of the address space; in `mm_end` just before it was given back.";
+    RssFile "rss_file" Int64 "bytes" [Fork, Exec, Memory, MmEnd, Oom, Snapshot], "Resident pages of files.";
+    RssShmem "rss_shmem" Int64 "bytes" [Fork, Exec, Memory, MmEnd, Oom, Snapshot], "Resident shared memory (tmpfs, memfd, shared anonymous mappings).";
+    Swap "swap" Int64 "bytes" [Fork, Exec, Memory, MmEnd, Oom, Snapshot], "Memory that was swapped out.";
+    Vms "vms" Int64 "bytes" [Fork, Exec, Memory, MmEnd, Oom, Snapshot], "Size of all mappings.";
     VmsData "vms_data" Int64 "bytes" [Memory], "Part of `vms` that is private, writable and no stack.";
     VmsExec "vms_exec" Int64 "bytes" [Memory], "Part of `vms` that is executable and not writable.";
     VmsStack "vms_stack" Int64 "bytes" [Memory], "Part of `vms` that is a stack which grows by itself.";
@@ -223,7 +241,7 @@ columns! {
     AnonGrown "anon_grown" Int64 "bytes" [Memory, MmEnd], "Anonymous memory that came since fork or exec, also what has gone again; too much rather than too little.";
     WriteFaults "write_faults" Int64 "" [Memory, MmEnd], "Write faults on pages that were there, since fork or exec; each copied a page at most. Null where page faults aren't seen.";
     Charge "charge" Int64 "bytes" [Memory], "What the memory controller charged the command's control group then, each page once, whoever used it; null where that isn't known.";
-    Bound "bound" Int64 "bytes" [Fork, Exec, Memory, MmEnd, Oom], "How far each of the row's `rss_*` and `swap` values may be off, either way.";
+    Bound "bound" Int64 "bytes" [Fork, Exec, Memory, MmEnd, Oom, Snapshot], "How far each of the row's `rss_*` and `swap` values may be off, either way.";
     PeakNs "peak_ns" Int64 "ns" [MmEnd], "When the resident memory was highest, since boot.";
     PeakRssAnon "peak_rss_anon" Int64 "bytes" [MmEnd], "Resident anonymous memory at `peak_ns`.";
     PeakRssFile "peak_rss_file" Int64 "bytes" [MmEnd], "Resident pages of files at `peak_ns`.";
@@ -237,25 +255,29 @@ columns! {
     CreatorTid "creator_tid" UInt32 "" [Fork, Thread], "Thread that created the subject.";
     CreatorThreads "creator_threads" UInt32 "" [Fork], "Live threads of the creator at that moment.";
     CloneFlags "clone_flags" UInt64 "" [Fork, Thread], "Flags of clone, without the exit signal.";
-    Threads "threads" UInt32 "" [Thread, ThreadExit], "Live threads of the process after this.";
+    Threads "threads" UInt32 "" [Thread, ThreadExit, Snapshot], "Live threads of the process after this.";
     ParentPid "parent_pid" UInt32 "" [Exit, Snapshot], "Parent at this moment, not always the creator.";
     ParentStartNs "parent_start_ns" Int64 "ns" [Exit, Snapshot], "When that parent was created, since boot.";
-    Comm "comm" Text "" [Fork, Thread, Exec, Rename], "Name of the thread after this.";
-    CommRaw "comm_raw" Bytes "" [Fork, Thread, Exec, Rename], "The exact bytes of `comm`; null where `comm` is exact.";
+    Comm "comm" Text "" [Fork, Thread, Exec, Rename, Snapshot], "Name of the thread after this.";
+    CommRaw "comm_raw" Bytes "" [Fork, Thread, Exec, Rename, Snapshot], "The exact bytes of `comm`; null where `comm` is exact.";
     NsPid "ns_pid" UInt32 "" [Fork], "Pid of the subject in its own pid namespace.";
     NsLevel "ns_level" UInt32 "" [Fork], "How deep that namespace is below the first one.";
     Filename "filename" Text "" [Exec, ExecFailed], "Path that was given to exec; of a failed one empty if it couldn't be read.";
     FilenameRaw "filename_raw" Bytes "" [Exec, ExecFailed], "The exact bytes of `filename`; null where `filename` is exact.";
-    Argv "argv" TextList "" [Exec], "Arguments; the last may be cut, see `argv_truncated`.";
-    ArgvRaw "argv_raw" BytesList "" [Exec], "The exact bytes of all of `argv`; null where `argv` is exact.";
+    Argv "argv" TextList "" [Exec, Snapshot], "Arguments; the last may be cut, see `argv_truncated`.";
+    ArgvRaw "argv_raw" BytesList "" [Exec, Snapshot], "The exact bytes of all of `argv`; null where `argv` is exact.";
     ArgvBytes "argv_bytes" Int64 "bytes" [Exec], "Length of all arguments with their NULs, also of those that were cut off.";
     ArgvTruncated "argv_truncated" Bool "" [Exec], "Whether `argv` is not all of it.";
+    Env "env" TextList "" [Environment], "Variables that are kept, as NAME=value; no other is recorded.";
+    EnvRaw "env_raw" BytesList "" [Environment], "The exact bytes of all of `env`; null where `env` is exact.";
+    EnvWhole "env_whole" Bool "" [Environment], "Whether all of the environment could be looked through.";
     OldTid "old_tid" UInt32 "" [Exec], "Thread that called exec; from here on its id is the process's.";
     Status "status" UInt32 "" [Exit], "Status as wait gives it: exit code in bits 8 to 15, signal in 0 to 6, core dump in 7.";
     CpuNs "cpu_ns" Int64 "ns" [ThreadExit, Exit, Reaped, Memory], "CPU time of the thread so far (`thread_exit`, exit, memory; up to a tick less than the truth) or of the whole process (reaped).";
     FirstRunNs "first_run_ns" Int64 "ns" [Exit, Snapshot], "When the process first ran, since boot.";
     StoppedNs "stopped_ns" Int64 "ns" [Exit, Snapshot], "How long signals had stopped the process.";
-    Zombie "zombie" Bool "" [Snapshot], "Whether the process had ended but was not reaped.";
+    Zombie "zombie" Bool "" [Snapshot], "Whether the process had ended but was not reaped; at the beginning: whether it was about to end.";
+    Executed "executed" Bool "" [Snapshot], "At the beginning: whether the process had executed a program since it was forked.";
     UserNs "user_ns" Int64 "ns" [Reaped], "Time in user mode of all threads: the share of `cpu_ns` that the kernel's ticks found there.";
     SystemNs "system_ns" Int64 "ns" [Reaped], "Time in the kernel of all threads; with `user_ns` it is `cpu_ns`.";
     FaultsMinor "faults_minor" Int64 "" [Reaped], "Page faults of all threads that needed nothing from storage.";

@@ -4,6 +4,7 @@
 //! A group is only ever made below the one that the recorder is in itself, so that every limit that holds for the
 //! recorder (a SLURM step's, a container's, a slice's) holds for the command too.
 
+mod held;
 mod limits;
 mod meter;
 mod place;
@@ -14,6 +15,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+pub use held::held_limits;
 pub use meter::Meter;
 
 /// Which group the command is charged to.
@@ -83,10 +85,10 @@ impl Group {
             fs::read_to_string(root.join(path))
                 .map_err(|error| format!("/{path} can't be read: {}", plain(&error)))
         };
-        let (version, name) = place::group(&read("proc/self/cgroup")?)
+        let (version, name) = place::group(&read("proc/self/cgroup")?, "memory")
             .ok_or("the kernel has no control groups for memory")?;
         let mounts = read("proc/self/mountinfo")?;
-        let places = place::places(&mounts, version, &name);
+        let places = place::places(&mounts, version, "memory", &name);
         // The newest mount hides those before it.
         let mut reachable = places.into_iter().rev().map(|place| {
             let mount = root.join(place.mount.strip_prefix("/").unwrap_or(&place.mount));

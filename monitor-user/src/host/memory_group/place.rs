@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use super::Version;
 
-/// Version and name of the group that the memory controller has a process in.
+/// Version and name of the group that a controller has a process in.
 ///
 /// The controller is in one hierarchy at a time: where version 1 has it there is a line of its own.
-pub(super) fn group(text: &str) -> Option<(Version, String)> {
+pub(super) fn group(text: &str, controller: &str) -> Option<(Version, String)> {
     let lines = text.lines().filter_map(|line| {
         let (number, rest) = line.split_once(':')?;
         let (controllers, name) = rest.split_once(':')?;
@@ -16,7 +16,7 @@ pub(super) fn group(text: &str) -> Option<(Version, String)> {
     });
     let mut unified = None;
     for (number, controllers, name) in lines {
-        if controllers.split(',').any(|word| word == "memory") {
+        if controllers.split(',').any(|word| word == controller) {
             return Some((Version::V1, name.to_owned()));
         }
         if number == "0" && controllers.is_empty() {
@@ -37,8 +37,8 @@ pub(super) struct Place {
     pub(super) below: String,
 }
 
-/// Where a group would be by the mounts of its hierarchy, in the order of the mounts.
-pub(super) fn places(mounts: &str, version: Version, name: &str) -> Vec<Place> {
+/// Where a controller's group would be by the mounts of its hierarchy, in the order of the mounts.
+pub(super) fn places(mounts: &str, version: Version, controller: &str, name: &str) -> Vec<Place> {
     let place = |line: &str| {
         let (before, after) = line.split_once(" - ")?;
         let mut fields = before.split(' ').skip(3);
@@ -46,7 +46,7 @@ pub(super) fn places(mounts: &str, version: Version, name: &str) -> Vec<Place> {
         let mut kinds = after.split(' ');
         let is_meant = match version {
             Version::V1 => {
-                kinds.next() == Some("cgroup") && kinds.nth(1)?.split(',').any(|o| o == "memory")
+                kinds.next() == Some("cgroup") && kinds.nth(1)?.split(',').any(|o| o == controller)
             }
             Version::V2 => kinds.next() == Some("cgroup2"),
         };

@@ -53,13 +53,13 @@ fn v1_job() -> Host {
 
 #[test]
 fn the_hierarchy_that_has_the_memory_controller_counts() {
-    let group = |text| place::group(text).unwrap();
+    let group = |text| place::group(text, "memory").unwrap();
     let hybrid = "2:cpu,memory:/a\n1:name=systemd:/b\n0::/c\n";
     assert_eq!(group(hybrid), (Version::V1, "/a".to_owned()));
     let unified = "1:name=systemd:/b\n0::/c:with:colons\n";
     assert_eq!(group(unified), (Version::V2, "/c:with:colons".to_owned()));
-    assert_eq!(place::group("3:cpu:/\n"), None);
-    assert_eq!(place::group("0:\nnonsense\n"), None);
+    assert_eq!(place::group("3:cpu:/\n", "memory"), None);
+    assert_eq!(place::group("0:\nnonsense\n", "memory"), None);
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn in_a_container_a_part_of_the_hierarchy_is_mounted() {
     // Another container's group has a name that begins alike; one above the namespace has no place.
     for name in ["/docker/ab", "/../x", "/docker"] {
         assert!(
-            place::places(mounts, Version::V1, name).is_empty(),
+            place::places(mounts, Version::V1, "memory", name).is_empty(),
             "{name}"
         );
     }
@@ -303,4 +303,65 @@ fn a_meter_reads_the_files_of_its_version() {
         "5000\n",
     );
     assert_eq!(meter.usage(), Some(5000));
+}
+
+fn held(host: &Host, process: &str) -> Vec<(String, String, String)> {
+    let held = held_limits(host.root.path(), process);
+    held.into_iter()
+        .map(|l| (l.group, l.file, l.value))
+        .collect()
+}
+
+fn limit(group: &str, file: &str, value: &str) -> (String, String, String) {
+    (group.to_owned(), file.to_owned(), value.to_owned())
+}
+
+#[test]
+fn limits_of_all_groups_above_hold_with_the_innermost_first() {
+    let host = Host::new("0::/a/b\n", V2_MOUNT);
+    host.file("proc/7/cgroup", "0::/a/b\n")
+        .file("sys/fs/cgroup/cgroup.procs", "")
+        .file("sys/fs/cgroup/a/cgroup.procs", "")
+        .file("sys/fs/cgroup/a/memory.max", "4096\n")
+        .file("sys/fs/cgroup/a/pids.max", "max\n")
+        .file("sys/fs/cgroup/a/b/cgroup.procs", "7\n")
+        .file("sys/fs/cgroup/a/b/memory.max", "max\n")
+        .file("sys/fs/cgroup/a/b/memory.swap.max", "0\n")
+        .file("sys/fs/cgroup/a/b/pids.max", "100\n")
+        .file("sys/fs/cgroup/a/b/cpu.max", "200000 100000\n")
+        .file("sys/fs/cgroup/a/cpu.max", "max 100000\n");
+    let (above, own) = ("/sys/fs/cgroup/a", "/sys/fs/cgroup/a/b");
+    let expected = [
+        limit(own, "memory.swap.max", "0"),
+        limit(above, "memory.max", "4096"),
+        limit(own, "pids.max", "100"),
+        limit(own, "cpu.max", "200000 100000"),
+    ];
+    assert_eq!(held(&host, "7"), expected);
+    assert_eq!(held(&host, "8"), []);
+}
+
+#[test]
+fn in_version_1_each_controller_has_its_own_place() {
+    let mounts = format!(
+        "{V1_MOUNT}36 31 0:33 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu,cpuacct\n"
+    );
+    let host = Host::new("5:cpu,cpuacct:/c\n4:memory:/m\n0::/\n", &mounts);
+    host.file("sys/fs/cgroup/memory/m/cgroup.procs", "")
+        .file("sys/fs/cgroup/memory/m/memory.limit_in_bytes", "8192\n")
+        .file(
+            "sys/fs/cgroup/memory/m/memory.memsw.limit_in_bytes",
+            "9223372036854771712\n",
+        )
+        .file("sys/fs/cgroup/cpu/c/cgroup.procs", "")
+        .file("sys/fs/cgroup/cpu/c/cpu.cfs_quota_us", "50000\n")
+        .file("sys/fs/cgroup/cpu/c/cpu.cfs_period_us", "100000\n")
+        .file("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n")
+        .file("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+    let expected = [
+        limit("/sys/fs/cgroup/memory/m", "memory.limit_in_bytes", "8192"),
+        limit("/sys/fs/cgroup/cpu/c", "cpu.cfs_quota_us", "50000"),
+        limit("/sys/fs/cgroup/cpu/c", "cpu.cfs_period_us", "100000"),
+    ];
+    assert_eq!(held(&host, "self"), expected);
 }

@@ -37,7 +37,8 @@ pub(super) fn repair(state: &mut State, context: &Context<'_>, gaps: &mut Gaps) 
         let is_root = context.root == Some(draft.key);
         let first = draft.images.iter().filter_map(|i| i.image.start_ns).min();
         let is_before = first.is_none_or(|start| first_ns <= start);
-        let has_first = is_root || draft.fork.is_some() || has_inherited(draft);
+        let has_first =
+            is_root || draft.fork.is_some() || draft.found.is_some() || has_inherited(draft);
         if is_root && !has_rows && is_before {
             // What executed the command: that is rtrace itself, not part of the tree.
             continue;
@@ -65,7 +66,7 @@ fn first_images(state: &mut State, context: &Context<'_>, borrowed: &HashMap<usi
             draft.images.retain(|i| i.image.how == How::Exec);
             continue;
         }
-        if draft.fork.is_none() && !has_inherited(draft) {
+        if draft.fork.is_none() && draft.found.is_none() && !has_inherited(draft) {
             let mm = borrowed.get(&at).copied();
             let mut image = ImageDraft::inherited(draft.key.start_ns, None, mm);
             image.shared = mm.is_some();

@@ -1,9 +1,14 @@
 //! Ends, threads, CPU time and survival of processes.
 
+use std::collections::HashSet;
+
 use super::Context;
-use crate::model::{
-    draft::Draft,
-    tree::{Ending, Process},
+use crate::{
+    model::{
+        draft::Draft,
+        tree::{Ending, Process},
+    },
+    units::ProcessKey,
 };
 
 /// A process that lives on for less than this after the root doesn't count as a survivor.
@@ -20,7 +25,8 @@ const OOM_SINCE: u32 = 2;
 /// Threads of a process.
 #[derive(Clone, Copy)]
 pub(super) struct Threads {
-    pub(super) created: u32,
+    /// `None`: it was there before the recording began.
+    pub(super) created: Option<u32>,
     pub(super) max: u32,
 }
 
@@ -29,13 +35,19 @@ pub(super) fn ending(draft: &Draft, context: &Context<'_>) -> Ending {
     if let Some((time_ns, _, _)) = draft.exit() {
         return Ending::Ended { at: Some(*time_ns) };
     }
+    if let Some((seen_ns, _, found)) = &draft.found
+        && found.threads == 0
+    {
+        // It was ending when it was found; the event of that may have come just before.
+        return Ending::Ended { at: Some(*seen_ns) };
+    }
     let is_root = context.root == Some(draft.key);
     let followed = context.newest.get(&draft.key.pid) > Some(&draft.key.start_ns);
     let waited_for = is_root && context.recording.exit_status.is_some();
     if draft.reaped.is_some() || followed || waited_for {
         return Ending::Ended { at: None };
     }
-    match draft.snapshot {
+    match &draft.snapshot {
         Some((_, look)) if look.zombie => Ending::Ended { at: None },
         Some(_) => Ending::Alive,
         // It did something after the recorder had looked.
@@ -65,7 +77,7 @@ pub(super) fn threads(draft: &Draft, context: &Context<'_>) -> Option<Threads> {
         1
     };
     Some(Threads {
-        created,
+        created: draft.found.is_none().then_some(created),
         max: draft.threads_max.max(at_ends),
     })
 }
@@ -77,6 +89,7 @@ pub(super) fn cpu_ns(draft: &Draft, context: &Context<'_>) -> Option<u64> {
     }
     let ends = draft.thread_exits + u32::try_from(draft.exits.len()).unwrap_or(u32::MAX);
     let is_whole = !draft.exits.is_empty()
+        && draft.found.is_none()
         && ends == draft.threads.saturating_add(1)
         && !(context.is_lost("thread") && context.is_lost("thread_exit"));
     let last: u64 = draft.exits.iter().map(|(_, _, exit)| exit.cpu_ns).sum();
@@ -115,7 +128,7 @@ pub(super) fn zombie_ns(draft: &Draft) -> Option<u64> {
 
 /// Whether it was a zombie when the recorder looked at the end.
 pub(super) fn zombie_at_end(draft: &Draft, ending: Ending) -> Option<bool> {
-    match (draft.snapshot, ending) {
+    match (&draft.snapshot, ending) {
         (Some((looked_ns, look)), _) if look.zombie => {
             let (end_ns, _, _) = draft.exit()?;
             (looked_ns.saturating_sub(*end_ns) > FREEING_NS).then_some(true)
@@ -130,13 +143,31 @@ pub(super) fn survivors(processes: &mut [Process], context: &Context<'_>) {
     let root = processes.iter().find(|p| Some(p.key) == context.root);
     let root_ending = root.map_or(Ending::Unknown, |r| r.ending);
     let alive_ns = context.looked_ns;
+    let strangers = strangers(processes, context);
     for process in processes {
-        process.survived_root = if Some(process.key) == context.root {
-            Some(false)
-        } else {
-            survived(process, root_ending, alive_ns)
-        };
+        process.survived_root =
+            if Some(process.key) == context.root || strangers.contains(&process.key) {
+                Some(false)
+            } else {
+                survived(process, root_ending, alive_ns)
+            };
     }
+}
+
+/// Those who don't descend from the root: of a whole host most. Creators come before whom they made.
+fn strangers(processes: &[Process], context: &Context<'_>) -> HashSet<ProcessKey> {
+    let mut strangers = HashSet::new();
+    if !context.recording.whole_host {
+        return strangers;
+    }
+    for process in processes {
+        let creator = process.created.creator;
+        let is_above = creator.is_none_or(|creator| strangers.contains(&creator));
+        if is_above && Some(process.key) != context.root {
+            strangers.insert(process.key);
+        }
+    }
+    strangers
 }
 
 fn survived(process: &Process, root: Ending, alive_ns: Option<u64>) -> Option<bool> {

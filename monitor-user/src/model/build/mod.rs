@@ -11,6 +11,7 @@ use crate::{
     model::{
         draft::Draft,
         fold::State,
+        marks::Mark,
         tree::{Created, CreatedBy, CreatorFrom, Ending, How, Process, Totals, Tree},
         trust::{self, Gaps},
     },
@@ -66,7 +67,11 @@ pub(super) fn tree(mut state: State, recording: &Recording) -> Tree {
         summary: state.summary,
         timeline: state.timeline,
         steps: state.steps.into_list(),
-        stalls: recording.sleep_ns.map(|_| state.activity.stalls(end_ns)),
+        // What threads did before they were found isn't known.
+        stalls: recording
+            .sleep_ns
+            .filter(|_| gaps.found == 0)
+            .map(|_| state.activity.stalls(end_ns)),
         trust,
         end_ns,
     }
@@ -91,7 +96,9 @@ fn context<'a>(state: &State, recording: &'a Recording) -> Context<'a> {
         root: root(state, recording),
         lost,
         has_end: recording.end_ns.is_some() && !recording.cut_short,
-        looked_ns: drafts.filter_map(|d| d.snapshot.map(|s| s.0)).max(),
+        looked_ns: drafts
+            .filter_map(|d| d.snapshot.as_ref().map(|s| s.0))
+            .max(),
         newest,
     }
 }
@@ -118,7 +125,9 @@ fn process(draft: &Draft, state: &State, context: &Context<'_>, gaps: &mut Gaps)
     let is_root = context.root == Some(draft.key);
     let ending = life::ending(draft, context);
     let created = created(draft, state, is_root);
-    if draft.fork.is_none() && !is_root {
+    if draft.found.is_some() {
+        gaps.found += 1;
+    } else if draft.fork.is_none() && !is_root {
         gaps.forks += 1;
         if created.creator.is_some() {
             gaps.creators_from_parent += 1;
@@ -129,19 +138,26 @@ fn process(draft: &Draft, state: &State, context: &Context<'_>, gaps: &mut Gaps)
         Ending::Unknown => gaps.unknown_ends += 1,
         Ending::Ended { .. } | Ending::Alive => {}
     }
+    gaps.marks += draft.marks_dropped;
+    if draft.environment.as_ref().is_some_and(|(_, e)| !e.is_whole) {
+        gaps.cut_environments += 1;
+    }
     let exit = draft.exit().map(|(_, _, exit)| exit);
     let threads = life::threads(draft, context);
     if threads.is_none() {
         gaps.threads += 1;
     }
-    let look = draft.snapshot.map(|(_, look)| look);
+    let look = draft.snapshot.as_ref().map(|(_, look)| look);
     let watched = &draft.watched;
     let has_calls = watch::has_calls(context);
     Process {
         key: draft.key,
         comm: draft.comm.as_ref().map(|(_, comm)| comm.clone()),
+        found_ns: draft.found.as_ref().map(|(at, _, _)| *at),
         images: images::images(draft, state, ending),
-        threads_created: threads.map(|t| t.created),
+        environment: draft.environment.as_ref().map(|(_, e)| e.clone()),
+        marks: marks(draft),
+        threads_created: threads.and_then(|t| t.created),
         threads_max: threads.map(|t| t.max),
         cpu_ns: life::cpu_ns(draft, context),
         usage: draft
@@ -160,9 +176,11 @@ fn process(draft: &Draft, state: &State, context: &Context<'_>, gaps: &mut Gaps)
         first_run_ns: exit
             .and_then(|e| e.first_run_ns)
             .or(look.and_then(|l| l.first_run_ns)),
+        // How long before it was found isn't known.
         stopped_ns: exit
             .and_then(|e| e.stopped_ns)
-            .or(look.and_then(|l| l.stopped_ns)),
+            .or(look.and_then(|l| l.stopped_ns))
+            .filter(|_| draft.found.is_none()),
         sender: watch::sender(draft),
         exec_failures: has_calls.then(|| watched.exec_failures.clone()),
         failed_execs: has_calls.then_some(watched.failed_execs),
@@ -178,11 +196,29 @@ fn process(draft: &Draft, state: &State, context: &Context<'_>, gaps: &mut Gaps)
     }
 }
 
+/// Events may have come a little out of order.
+fn marks(draft: &Draft) -> Vec<Mark> {
+    let mut marks = draft.marks.clone();
+    marks.sort_by_key(|mark| mark.ns);
+    marks
+}
+
 fn created(draft: &Draft, state: &State, is_root: bool) -> Created {
     if is_root {
         return Created {
             by: Some(CreatedBy::Root),
             creator_threads: Some(1),
+            ..Created::default()
+        };
+    }
+    if let Some((_, parent, _)) = &draft.found {
+        let parent = parent.filter(|p| *p != draft.key && state.by_key.contains_key(p));
+        return Created {
+            creator: parent,
+            creator_from: match parent {
+                Some(_) => CreatorFrom::ParentAtStart,
+                None => CreatorFrom::Fork,
+            },
             ..Created::default()
         };
     }

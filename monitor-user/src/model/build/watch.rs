@@ -37,7 +37,12 @@ pub(super) fn blocked_at_end(
 ) -> Option<Blocked> {
     context.recording.sleep_ns?;
     if ending == Ending::Alive {
-        let births = draft.threads.saturating_add(1);
+        // Those that were there when it was found.
+        let first = draft
+            .found
+            .as_ref()
+            .map_or(1, |(_, _, found)| found.threads);
+        let births = draft.threads.saturating_add(first);
         return draft
             .watched
             .blocked_still(births.saturating_sub(draft.thread_exits));

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::{
     event::{
-        Event, Exec, Exit, Fork, Loss, Memory, Mm, MmEnd, Oom, Reaped, Recording, Snapshot,
-        Subject, Thread, ThreadExit, Usage, What,
+        Environment, Event, Exec, Exit, Fork, Found, Loss, Memory, Mm, MmEnd, Oom, Reaped,
+        Recording, Snapshot, Subject, Thread, ThreadExit, Usage, What,
     },
     model::{Model, Tree},
     units::ProcessKey,
@@ -307,13 +307,70 @@ impl Story {
     /// The recorder finds the process at the end of the recording.
     pub fn still_there(&mut self, pid: u32, zombie: bool) -> &mut Self {
         let parent = self.actor(pid).parent;
-        let look = Snapshot {
+        let snapshot = Snapshot {
             parent,
             zombie,
             first_run_ns: self.actor(pid).first_run_ns,
             stopped_ns: Some(self.actor(pid).stopped_ns),
+            found: None,
         };
-        self.tell(pid, pid, What::Snapshot(look))
+        self.tell(pid, pid, What::Snapshot(snapshot))
+    }
+
+    /// What the process's new program got of the variables that are kept.
+    pub fn environment(&mut self, pid: u32, values: &[&str], is_whole: bool) -> &mut Self {
+        let values = values.iter().map(|value| value.as_bytes().to_vec());
+        let environment = Environment {
+            values: values.collect(),
+            is_whole,
+        };
+        self.tell(pid, pid, What::Environment(environment))
+    }
+
+    /// A process that was there already is found: `pid`, whose parent is `parent`, with the memory of everybody. With
+    /// arguments it has executed a program, without it was only forked.
+    pub fn found(&mut self, parent: u32, pid: u32, argv: &[&str]) -> &mut Self {
+        let parent = self.processes.get(&parent).map_or(
+            ProcessKey {
+                pid: parent,
+                start_ns: 1,
+            },
+            |actor| actor.key,
+        );
+        // It began before the recording did, later than those that were found before it.
+        let start_ns = START / 2 + u64::from(pid);
+        let key = ProcessKey { pid, start_ns };
+        let mm = self.new_mm();
+        let comm = argv.first().unwrap_or(&"forked").rsplit('/').next();
+        let actor = Actor {
+            key,
+            comm: comm.unwrap_or_default().as_bytes().to_vec(),
+            mm,
+            owns_mm: true,
+            threads: 1,
+            parent: Some(parent),
+            first_run_ns: None,
+            stopped_ns: 0,
+        };
+        let (comm, threads) = (actor.comm.clone(), actor.threads);
+        self.processes.insert(pid, actor);
+        let found = Found {
+            mm: Some(mm),
+            memory: Some(self.memory_of(mm)),
+            threads,
+            has_executed: !argv.is_empty(),
+            comm,
+            argv: (!argv.is_empty())
+                .then(|| argv.iter().map(|arg| arg.as_bytes().to_vec()).collect()),
+        };
+        let snapshot = Snapshot {
+            parent: Some(parent),
+            zombie: false,
+            first_run_ns: None,
+            stopped_ns: None,
+            found: Some(found),
+        };
+        self.tell(pid, pid, What::Snapshot(snapshot))
     }
 
     /// The last event of this kind is lost, and the kernel counted it.
@@ -550,6 +607,7 @@ pub(super) fn kind_of(what: &What) -> &'static str {
         What::Memory { .. } => "memory",
         What::MmEnd(_) => "mm_end",
         What::Snapshot(_) => "snapshot",
+        What::Environment(_) => "env",
         What::Loss(_) => "loss",
         What::Oom(_) => "oom",
         What::Signal(_) => "signal",

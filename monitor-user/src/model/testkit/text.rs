@@ -17,9 +17,9 @@ use std::{collections::BTreeMap, str::FromStr};
 use super::story::kind_of;
 use crate::{
     event::{
-        Churn, Event, Exec, ExecFailed, Exit, Fork, Loss, Memory, MmEnd, Moved, Oom, OomScope,
-        Reaped, Recording, Sender, SenderKind, Signal, Sleep, Snapshot, Subject, Thread,
-        ThreadExit, Usage, WaitState, What,
+        Churn, Environment, Event, Exec, ExecFailed, Exit, Fork, Found, Loss, Memory, MmEnd, Moved,
+        Oom, OomScope, Reaped, Recording, Sender, SenderKind, Signal, Sleep, Snapshot, Subject,
+        Thread, ThreadExit, Usage, WaitState, What,
     },
     units::ProcessKey,
 };
@@ -189,6 +189,15 @@ fn write_fields(out: &mut Writer, what: &What) {
             out.number("zombie", s.zombie.into());
             out.known("first_run_ns", s.first_run_ns);
             out.known("stopped_ns", s.stopped_ns);
+            if let Some(found) = &s.found {
+                write_found(out, found);
+            }
+        }
+        What::Environment(environment) => {
+            for value in &environment.values {
+                out.bytes("value", value);
+            }
+            out.number("whole", environment.is_whole.into());
         }
         What::Loss(loss) => {
             for (kind, n) in &loss.lost {
@@ -247,6 +256,19 @@ fn write_watched(out: &mut Writer, what: &What) {
             out.bytes("path", &moved.path);
         }
         _ => {}
+    }
+}
+
+fn write_found(out: &mut Writer, found: &Found) {
+    out.known("mm", found.mm);
+    if let Some(memory) = &found.memory {
+        out.memory("", memory);
+    }
+    out.known("threads", Some(found.threads.into()));
+    out.number("executed", found.has_executed.into());
+    out.bytes("comm", &found.comm);
+    for arg in found.argv.iter().flatten() {
+        out.bytes("arg", arg);
     }
 }
 
@@ -420,14 +442,10 @@ fn what(kind: &str, f: &mut Fields) -> Result<What, String> {
             zombie: f.flag("zombie")?,
             first_run_ns: f.known("first_run_ns")?,
             stopped_ns: f.known("stopped_ns")?,
+            found: found(f)?,
         }),
-        "loss" => {
-            let mut lost = BTreeMap::new();
-            for (kind, n) in f.0.drain(..) {
-                lost.insert(kind, number(&n)?);
-            }
-            What::Loss(Loss { lost })
-        }
+        "env" => What::Environment(environment(f)?),
+        "loss" => What::Loss(loss(f)?),
         "oom" => What::Oom(read_oom(f)?),
         other => watched(other, f)?,
     })
@@ -501,6 +519,21 @@ fn read_mm_end(f: &mut Fields) -> Result<MmEnd, String> {
     })
 }
 
+fn loss(f: &mut Fields) -> Result<Loss, String> {
+    let mut lost = BTreeMap::new();
+    for (kind, n) in f.0.drain(..) {
+        lost.insert(kind, number(&n)?);
+    }
+    Ok(Loss { lost })
+}
+
+fn environment(f: &mut Fields) -> Result<Environment, String> {
+    Ok(Environment {
+        values: all(f, "value")?,
+        is_whole: f.flag("whole")?,
+    })
+}
+
 fn read_oom(f: &mut Fields) -> Result<Oom, String> {
     Ok(Oom {
         mm: f.known("mm")?,
@@ -512,11 +545,34 @@ fn read_oom(f: &mut Fields) -> Result<Oom, String> {
     })
 }
 
-fn exec(f: &mut Fields) -> Result<Exec, String> {
-    let mut argv = Vec::new();
-    while let Some(arg) = f.take("arg") {
-        argv.push(unquote(&arg)?);
+/// Only of a process that was there when the recording began threads are told.
+fn found(f: &mut Fields) -> Result<Option<Found>, String> {
+    let Some(threads) = f.known("threads")? else {
+        return Ok(None);
+    };
+    let mm = f.known("mm")?;
+    let memory = f.memory("")?;
+    Ok(Some(Found {
+        mm,
+        memory: mm.map(|_| memory),
+        threads,
+        has_executed: f.flag("executed")?,
+        comm: f.bytes("comm")?,
+        argv: Some(all(f, "arg")?).filter(|argv| !argv.is_empty()),
+    }))
+}
+
+/// The values of all fields of a name.
+fn all(f: &mut Fields, name: &str) -> Result<Vec<Vec<u8>>, String> {
+    let mut values = Vec::new();
+    while let Some(value) = f.take(name) {
+        values.push(unquote(&value)?);
     }
+    Ok(values)
+}
+
+fn exec(f: &mut Fields) -> Result<Exec, String> {
+    let argv = all(f, "arg")?;
     Ok(Exec {
         filename: f.bytes("filename")?,
         argv_bytes: f.number("argv_bytes")?,
@@ -633,6 +689,8 @@ mod tests {
         story.stopped(10, 5).waits_on(10, 10, 400, "read");
         story.setsid(10).moved(10, "/a b");
         story.still_there(10, true).loss_row("memory", 5);
+        story.environment(10, &["A=1 2", "B=\n"], true);
+        story.found(1, 14, &["a b", "c"]).found(14, 15, &[]);
         let lines: Vec<String> = story.events().iter().map(line).collect();
         let (events, _) = parse(&lines.join("\n")).unwrap();
         assert_eq!(events, story.events());

@@ -1,7 +1,10 @@
 //! Stories with known ends.
 
 mod address_spaces;
+mod environment;
+mod found;
 mod losses;
+mod marks;
 mod order;
 mod streams;
 mod summary;

@@ -1,9 +1,11 @@
 //! Golden reports of stories on a fixed host.
 
+mod attached;
 mod charge;
 mod closing;
 mod corners;
 mod golden;
+mod marks;
 mod same;
 
 use super::*;

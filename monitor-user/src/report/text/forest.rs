@@ -116,9 +116,13 @@ fn programs(processes: &[ProcessReport], creators: &[Option<usize>]) -> Vec<Stri
 
 /// Program that a process had executed by some time.
 fn program_at(process: &ProcessReport, time_ns: u64) -> Option<String> {
-    let began = |start: Option<u64>| start.is_some_and(|start| start <= time_ns);
+    let began = |image: &ImageReport| match image.start_ns {
+        Some(start) => start <= time_ns,
+        // It was that before the recording began; when an exec was lost, its arguments are too.
+        None => image.argv.is_some(),
+    };
     let mut images = process.images.iter().rev();
-    let image = images.find(|i| i.how == "exec" && began(i.start_ns))?;
+    let image = images.find(|i| i.how == "exec" && began(i))?;
     image.program().map(|p| escape(&p.0))
 }
 

@@ -47,12 +47,41 @@ pub(super) fn lines(report: &Report, options: TextOptions) -> Vec<String> {
 }
 
 fn command(report: &Report) -> String {
-    let words = &report.recording.command;
+    let recording = &report.recording;
+    let words = &recording.command;
+    if words.is_empty() && is_attached(report) {
+        return attached(report);
+    }
     if words.is_empty() {
         return "(the command is not known)".to_owned();
     }
     let words: Vec<String> = words.iter().map(|w| word(w)).collect();
     words.join(" ")
+}
+
+/// Whether processes were recorded that were there already, and no command.
+fn is_attached(report: &Report) -> bool {
+    let recording = &report.recording;
+    recording.command.is_empty() && recording.attached_ns.is_some()
+}
+
+/// What was recorded where there is no command.
+fn attached(report: &Report) -> String {
+    if report.recording.whole_host {
+        return "the whole host".to_owned();
+    }
+    let pids: Vec<String> = report
+        .recording
+        .attached_pids
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    let word = if pids.len() == 1 {
+        "process"
+    } else {
+        "processes"
+    };
+    format!("{word} {} with all descendants", pids.join(", "))
 }
 
 /// A word of a command, in quotes if it would be taken for several.
@@ -78,6 +107,24 @@ pub(super) fn origin(report: &Report) -> u64 {
 }
 
 fn ending(report: &Report) -> String {
+    if is_attached(report) {
+        let recording = &report.recording;
+        let alive = report
+            .processes
+            .iter()
+            .filter(|p| p.alive_at_end == Some(true));
+        let left = match alive.count() as u64 {
+            0 => "none of them is left".to_owned(),
+            n => words::count(n, "is still alive", "are still alive"),
+        };
+        return match recording.end_ns {
+            Some(end_ns) => {
+                let took = Nanos(end_ns.saturating_sub(recording.start_ns));
+                format!("recorded for {took}, {left}")
+            }
+            None => "how long was recorded is not known".to_owned(),
+        };
+    }
     let root = root(report);
     let took = root.and_then(|r| Some(r.end_ns?.saturating_sub(r.start_ns)));
     let exit = report.recording.exit.as_ref();
@@ -101,10 +148,12 @@ fn processes(report: &Report) -> String {
     parts.push(match tree.threads_created {
         Some(0) => String::new(),
         Some(n) => format!(" and {}", words::count(n, "more thread", "more threads")),
+        None if is_attached(report) => String::new(),
         None => ", number of threads not known".to_owned(),
     });
     parts.push(match tree.survivors {
         Some(0) => String::new(),
+        None if is_attached(report) => String::new(),
         Some(n) => format!("; {} lived on after the command", words::grouped(n)),
         None => "; whether any lived on after the command is not known".to_owned(),
     });

@@ -7,6 +7,7 @@ mod findings;
 mod foot;
 mod forest;
 mod head;
+mod marks;
 mod memory;
 mod rows;
 mod work;
@@ -81,6 +82,11 @@ pub fn write(report: &Report, options: &TextOptions, out: &mut impl Write) -> io
     lines.push(String::new());
     lines.extend(memory::lines(report, &forest, *options));
     lines.push(String::new());
+    let marks = marks::lines(report, &forest, *options);
+    if !marks.is_empty() {
+        lines.extend(marks);
+        lines.push(String::new());
+    }
     let work = work::lines(report, &forest, *options);
     if !work.is_empty() {
         lines.extend(work);

@@ -1,9 +1,9 @@
 //! Random events with a bias towards the values where encodings break.
 
 use crate::event::{
-    Churn, Event, Exec, ExecFailed, Exit, Fork, Loss, Memory, MmEnd, Moved, Oom, OomScope, Parts,
-    Reaped, Sender, SenderKind, Signal, Sleep, Snapshot, Subject, Thread, ThreadExit, Usage,
-    WaitState, What,
+    Churn, Environment, Event, Exec, ExecFailed, Exit, Fork, Found, Loss, Memory, MmEnd, Moved,
+    Oom, OomScope, Parts, Reaped, Sender, SenderKind, Signal, Sleep, Snapshot, Subject, Thread,
+    ThreadExit, Usage, WaitState, What,
 };
 use crate::trace::schema::Kind;
 use crate::units::ProcessKey;
@@ -170,7 +170,9 @@ impl Random {
                 zombie: self.flag(),
                 first_run_ns: self.some(Self::u64),
                 stopped_ns: self.some(Self::u64),
+                found: self.some(Self::found),
             }),
+            Kind::Environment => What::Environment(self.environment()),
             Kind::Loss => What::Loss(Loss {
                 lost: (0..self.below(4))
                     .map(|_| (format!("k{}é", self.below(9)), self.u64()))
@@ -231,6 +233,24 @@ impl Random {
             peak_vms: self.u64(),
             peak_swap: self.u64(),
             churn: self.some(Self::churn),
+        }
+    }
+
+    fn environment(&mut self) -> Environment {
+        Environment {
+            values: (0..self.below(5)).map(|_| self.bytes()).collect(),
+            is_whole: self.flag(),
+        }
+    }
+
+    fn found(&mut self) -> Found {
+        Found {
+            mm: self.some(Self::u64),
+            memory: self.some(Self::memory),
+            threads: self.u32(),
+            has_executed: self.flag(),
+            comm: self.bytes(),
+            argv: self.some(|random| (0..random.below(5)).map(|_| random.bytes()).collect()),
         }
     }
 

@@ -1,0 +1,78 @@
+//! Recordings without a command.
+
+use super::*;
+use crate::model::{Summary, testkit::START};
+
+fn attached() -> Story {
+    let mut story = Story::new();
+    story.found(1, 10, &["/usr/bin/python3", "pool.py"]);
+    story.found(10, 11, &[]).after(1).fork(10, 12).after(1);
+    story.exit(12, 0).after(1);
+    story.still_there(10, false).still_there(11, false);
+    story.recording(|recording| {
+        recording.attached_pids = vec![10, 99];
+        recording.attached_ns = Some(START);
+        recording.exit_status = None;
+    });
+    story
+}
+
+#[test]
+fn the_head_says_what_was_recorded_instead_of_a_command() {
+    let report = report(&attached());
+    let text = text(&report, 80);
+    let mut lines = text.lines();
+    assert_eq!(lines.next(), Some("processes 10, 99 with all descendants"));
+    assert_eq!(
+        lines.next(),
+        Some("  recorded for 3.0 ms, 2 are still alive")
+    );
+    assert_eq!(lines.next(), Some("  3 processes (3 at once)"));
+    // Who was found carries the program of whom it descends from.
+    let rows: Vec<&str> = text
+        .lines()
+        .filter(|line| line.contains("pool.py"))
+        .collect();
+    assert!(rows.len() >= 3, "{text}");
+    assert!(
+        text.contains("2 processes were there before the recording began"),
+        "{text}"
+    );
+}
+
+#[test]
+fn json_tells_who_was_there() {
+    let value: serde_json::Value = serde_json::from_str(&json(&report(&attached()))).unwrap();
+    assert_eq!(value["root"], serde_json::Value::Null);
+    assert_eq!(
+        value["recording"]["attached_pids"],
+        serde_json::json!([10, 99])
+    );
+    assert_eq!(value["recording"]["attached_ns"], START);
+    let process = |at: usize| &value["processes"][at];
+    assert_eq!(process(0)["created_by"], serde_json::Value::Null);
+    assert_eq!(process(0)["found_ns"], START);
+    assert_eq!(process(1)["creator"]["pid"], 10);
+    assert_eq!(process(1)["creator_from"], "parent_at_start");
+    assert_eq!(process(2)["created_by"], "fork");
+    assert_eq!(process(2).get("found_ns"), None);
+}
+
+#[test]
+fn the_last_lines_speak_of_no_command() {
+    let story = attached();
+    let mut summary = Summary::new();
+    for event in story.events() {
+        summary.push(event);
+    }
+    let lines = closing_lines(&summary, &story.recorded(), "t", 80);
+    assert!(
+        lines.contains(&"time:      3.0 ms, no command".to_owned()),
+        "{lines:?}"
+    );
+    let alive = lines.iter().find(|line| line.starts_with("alive:"));
+    assert_eq!(
+        alive.unwrap(),
+        "alive:     python3 pool.py (pid 10), forked (pid 11)"
+    );
+}
