@@ -25,10 +25,10 @@ fn watched_with(recorder: &Recorder, act: &str, number: u32) -> anyhow::Result<W
         act.into(),
         number.to_string().into(),
     ];
-    let recorded = recorder.record(&command)?;
-    let report = recorded.complete_report()?;
-    ensure!(report.root()?.code() == Some(0), "{}", recorded.stderr);
-    let mut said: Vec<String> = recorded.stdout.lines().map(str::to_owned).collect();
+    let done = recorder.record(&command)?;
+    let report = done.complete_report()?;
+    ensure!(report.root()?.code() == Some(0), "{}", done.stderr);
+    let mut said: Vec<String> = done.stdout.lines().map(str::to_owned).collect();
     ensure!(!said.is_empty(), "{act} said nothing");
     let child = report.by_pid(said.remove(0).parse()?)?.clone();
     Ok(Watched {

@@ -147,19 +147,7 @@ fn write_fields(out: &mut Writer, what: &What) {
             out.number("clone_flags", t.clone_flags);
             out.bytes("comm", &t.comm);
         }
-        What::Exec(e) => {
-            out.bytes("filename", &e.filename);
-            for arg in &e.argv {
-                out.bytes("arg", arg);
-            }
-            out.number("argv_bytes", e.argv_bytes);
-            out.number("argv_truncated", e.argv_truncated.into());
-            out.bytes("comm", &e.comm);
-            out.number("old_tid", e.old_tid.into());
-            out.known("mm", e.mm);
-            out.known("old_mm", e.old_mm);
-            out.memory("", &e.memory);
-        }
+        What::Exec(exec) => write_exec(out, exec),
         What::Rename(comm) => out.bytes("comm", comm),
         What::ThreadExit(t) => {
             out.number("cpu_ns", t.cpu_ns);
@@ -212,6 +200,20 @@ fn write_fields(out: &mut Writer, what: &What) {
         | What::Session(_)
         | What::Moved(_) => write_watched(out, what),
     }
+}
+
+fn write_exec(out: &mut Writer, e: &Exec) {
+    out.bytes("filename", &e.filename);
+    for arg in &e.argv {
+        out.bytes("arg", arg);
+    }
+    out.number("argv_bytes", e.argv_bytes);
+    out.number("argv_truncated", e.argv_truncated.into());
+    out.bytes("comm", &e.comm);
+    out.number("old_tid", e.old_tid.into());
+    out.known("mm", e.mm);
+    out.known("old_mm", e.old_mm);
+    out.memory("", &e.memory);
 }
 
 fn write_mm_end(out: &mut Writer, end: &MmEnd) {

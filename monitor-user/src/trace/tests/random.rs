@@ -122,17 +122,7 @@ impl Random {
                 clone_flags: self.u64(),
                 comm: self.bytes(),
             }),
-            Kind::Exec => What::Exec(Exec {
-                filename: self.bytes(),
-                argv: (0..self.below(6)).map(|_| self.bytes()).collect(),
-                argv_bytes: self.u64(),
-                argv_truncated: self.flag(),
-                comm: self.bytes(),
-                old_tid: self.u32(),
-                mm: self.some(Self::u64),
-                old_mm: self.some(Self::u64),
-                memory: self.memory(),
-            }),
+            Kind::Exec => What::Exec(self.exec()),
             Kind::Rename => What::Rename(self.bytes()),
             Kind::ThreadExit => What::ThreadExit(ThreadExit {
                 cpu_ns: self.u64(),
@@ -221,6 +211,20 @@ impl Random {
                 hierarchy: self.some(Self::u32),
                 path: self.bytes(),
             }),
+        }
+    }
+
+    fn exec(&mut self) -> Exec {
+        Exec {
+            filename: self.bytes(),
+            argv: (0..self.below(6)).map(|_| self.bytes()).collect(),
+            argv_bytes: self.u64(),
+            argv_truncated: self.flag(),
+            comm: self.bytes(),
+            old_tid: self.u32(),
+            mm: self.some(Self::u64),
+            old_mm: self.some(Self::u64),
+            memory: self.memory(),
         }
     }
 
