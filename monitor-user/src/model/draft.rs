@@ -4,6 +4,7 @@ use crate::{
     event::{Event, Exec, Exit, Fork, Mm, Oom, Reaped, Snapshot},
     model::{
         memory::Track,
+        threads::Threads,
         tree::{How, Image},
         watch::Watched,
     },
@@ -43,6 +44,8 @@ pub(super) struct Draft {
     pub(super) snapshot: Option<(u64, Snapshot)>,
     /// Signals, failed calls, waits.
     pub(super) watched: Watched,
+    /// Its threads, one by one.
+    pub(super) lives: Threads,
 }
 
 /// An image of a process.
@@ -75,6 +78,7 @@ impl Draft {
             oom: None,
             snapshot: None,
             watched: Watched::default(),
+            lives: Threads::default(),
         }
     }
 

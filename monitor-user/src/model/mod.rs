@@ -17,6 +17,7 @@ mod draft;
 mod fold;
 mod memory;
 mod order;
+pub mod pools;
 pub mod program;
 mod sharing;
 mod steps;
@@ -25,6 +26,7 @@ mod summary;
 pub mod testkit;
 #[cfg(test)]
 mod tests;
+mod threads;
 mod timeline;
 mod tree;
 mod trust;
@@ -35,6 +37,7 @@ pub use fold::Model;
 pub use sharing::InUse;
 pub use steps::{Growth, Part, Step};
 pub use summary::{Peak, Share, Summary};
+pub use threads::ThreadLife;
 pub use timeline::{Bucket, Timeline};
 pub use tree::{
     Created, CreatedBy, CreatorFrom, Ending, How, Image, ImageMemory, Process, Totals, Tree, Trust,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     event::{Churn, Memory, Mm, Moved, Oom, Sender, Usage},
-    model::{Blocked, ExecFailure, Stall, Step, Summary, Timeline, Wait},
+    model::{Blocked, ExecFailure, Stall, Step, Summary, ThreadLife, Timeline, Wait},
     units::ProcessKey,
 };
 
@@ -94,6 +94,8 @@ pub struct Process {
     pub threads_created: Option<u32>,
     /// Most threads alive at once. `None` if such events were lost.
     pub threads_max: Option<u32>,
+    /// Its threads besides the first, in order; `None` if such events were lost, or it had more than 4096.
+    pub threads: Option<Vec<ThreadLife>>,
     /// CPU time of all threads, ns. Without a reaping: each thread up to one tick less.
     pub cpu_ns: Option<u64>,
     /// What else all threads used. Known of a process that was reaped, and of no other: only then has

@@ -142,6 +142,7 @@ fn process(draft: &Draft, state: &State, context: &Context<'_>, gaps: &mut Gaps)
         images: images::images(draft, state, ending),
         threads_created: threads.map(|t| t.created),
         threads_max: threads.map(|t| t.max),
+        threads: draft.lives.all().filter(|_| !context.is_lost("thread")),
         cpu_ns: life::cpu_ns(draft, context),
         usage: draft
             .reaped
