@@ -18,8 +18,8 @@ use rtrace_tests::harness::{self, Recorder};
 const PYTHON: &str = "/usr/bin/python3";
 /// Names a folder with the programs of the cases in C.
 const PREPARED: &str = "RTRACE_PREPARED";
-/// Kinds of facts that need findings and pools, which the report doesn't have yet.
-const SKIPPED_KINDS: &str = "finding,pools";
+/// Kinds of facts that need findings, which the report doesn't have yet.
+const SKIPPED_KINDS: &str = "finding";
 
 /// Facts that can't be known yet: case, beginnings of field names, and the event that is missing for them.
 ///
@@ -41,8 +41,6 @@ const UNKNOWN: &[(&str, &[&str], &str)] = &[
         "failed calls need sys_exit",
     ),
     ("39", &["exit.sender"], "senders need signal_generate"),
-    ("43", &["role"], "roles come with the pools"),
-    ("44", &["role"], "roles come with the pools"),
     ("46", &["exit.sender"], "senders need signal_generate"),
     ("48", &["exit.sender"], "senders need signal_generate"),
     ("50", &["exit.sender"], "senders need signal_generate"),
@@ -51,7 +49,6 @@ const UNKNOWN: &[(&str, &[&str], &str)] = &[
         &["exit.sender", "blocked_at_end"],
         "needs signal_generate and sched_switch",
     ),
-    ("58", &["role"], "roles come with the pools"),
 ];
 
 /// Facts that chance decides: case, beginnings of field names, and why. That one holds is no reason to fail.

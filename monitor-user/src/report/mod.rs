@@ -10,6 +10,7 @@ mod charge;
 mod closing;
 mod escape;
 pub mod json;
+mod pools;
 mod request;
 #[cfg(test)]
 mod tests;
@@ -22,6 +23,7 @@ mod words;
 pub use bytes::ByteText;
 pub use charge::{ChargeReport, ChargeSplitReport};
 pub use closing::closing_lines;
+pub use pools::PoolReport;
 pub use request::{Basis, RequestReport};
 pub use value::{
     ExitReport, Id, ImageReport, OomReport, ProcessReport, RecordingReport, Report, ShareReport,

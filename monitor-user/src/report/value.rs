@@ -11,14 +11,16 @@ use crate::{
     event::{Charge, ChargeScope, Exit, Oom, OomScope, Recording, Verification},
     model::{
         CreatedBy, CreatorFrom, Ending, Growth, How, Image, ImageMemory, Part, Peak, Process,
-        Share, Step, Summary, Tree, clone_flag_names, program,
+        Share, Step, Summary, Tree, clone_flag_names,
+        pools::{Pools, Role},
+        program,
     },
     report::request::{Known, RequestReport, request},
     report::{
-        BlockedReport, ByteText, ChargeReport, ExecFailureReport, MoveReport, SenderReport,
-        StallReport, WaitReport,
+        BlockedReport, ByteText, ChargeReport, ExecFailureReport, MoveReport, PoolReport,
+        SenderReport, StallReport, WaitReport,
         bounds::{KINDS, counter_bound, most_unique, sum_bound, sum_peak, unique_at_peak},
-        watch,
+        pools, watch,
     },
     units::ProcessKey,
 };
@@ -32,6 +34,8 @@ pub struct Report {
     pub root: Option<Id>,
     /// Every process, by start and pid.
     pub processes: Vec<ProcessReport>,
+    /// Pools of workers, by the start of their first worker.
+    pub pools: Vec<PoolReport>,
     /// The tree as a whole.
     pub tree: TreeReport,
     /// How far all this can be trusted.
@@ -148,6 +152,9 @@ pub struct ProcessReport {
     pub clone_flags: Option<Vec<&'static str>>,
     /// Last name of the leader.
     pub comm: Option<ByteText>,
+    /// What it does in a pool: `worker`, `resource_tracker`, `forkserver` or `manager`; only there if it has a part.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<&'static str>,
     /// Programs it was, in order.
     pub images: Vec<ImageReport>,
     /// Threads it made besides its first.
@@ -421,7 +428,11 @@ impl Report {
             pid: key.pid,
             start_ns: tree.position(key).map(|_| key.start_ns),
         };
-        let process = |p| process(p, recording, &id);
+        let pools = Pools::of(tree);
+        let process = |p: &Process| ProcessReport {
+            role: pools.role(p.key).map(Role::name),
+            ..process(p, recording, &id)
+        };
         let root = tree.root.and_then(|key| tree.position(key));
         let root_status = root.and_then(|at| tree.processes[at].status);
         let status = recording.exit_status.or(root_status);
@@ -432,6 +443,7 @@ impl Report {
             ),
             root: tree.root.map(id),
             processes: tree.processes.iter().map(process).collect(),
+            pools: pools::reports(tree, &pools),
             tree: tree_report(tree, recording, &id),
             trust: TrustReport {
                 events: tree.trust.events,
@@ -603,6 +615,7 @@ fn process(p: &Process, recording: &Recording, id: &impl Fn(ProcessKey) -> Id) -
         }),
         clone_flags: created.flags.map(clone_flag_names),
         comm: p.comm.clone().map(ByteText),
+        role: None,
         images: p
             .images
             .iter()

@@ -15,6 +15,8 @@ mod idle;
 mod owner;
 mod parts;
 mod signs;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 

@@ -7,6 +7,7 @@ mod foot;
 mod forest;
 mod head;
 mod memory;
+mod pools;
 mod rows;
 mod victims;
 mod work;
@@ -74,6 +75,11 @@ pub fn write(report: &Report, options: &TextOptions, out: &mut impl Write) -> io
     lines.push(String::new());
     lines.extend(memory::lines(report, &forest, *options));
     lines.push(String::new());
+    let pools = pools::lines(report, &forest, *options);
+    if !pools.is_empty() {
+        lines.extend(pools);
+        lines.push(String::new());
+    }
     let work = work::lines(report, &forest, *options);
     if !work.is_empty() {
         lines.extend(work);
