@@ -64,6 +64,18 @@ fn watched() -> [What; 6] {
     ]
 }
 
+/// The child has so many MiB now.
+fn grown(mib: u64) -> What {
+    What::Memory {
+        mm: 3,
+        now: memory(mib),
+        parts: None,
+        churn: None,
+        cpu_ns: None,
+        charge: Some(48 << 20),
+    }
+}
+
 fn events() -> Vec<(ProcessKey, What)> {
     let exec = |name: &str, argv: Vec<Vec<u8>>, mm, old_mm| Exec {
         filename: format!("/usr/bin/{name}").into_bytes(),
@@ -102,20 +114,7 @@ fn events() -> Vec<(ProcessKey, What)> {
     };
     events.push((CHILD, What::Thread(thread)));
     events.push((CHILD, What::Rename(b"w\xff1".into())));
-    for mib in 1..=50 {
-        let now = memory(mib);
-        events.push((
-            CHILD,
-            What::Memory {
-                mm: 3,
-                now,
-                parts: None,
-                churn: None,
-                cpu_ns: None,
-                charge: Some(48 << 20),
-            },
-        ));
-    }
+    events.extend((1..=50).map(|mib| (CHILD, grown(mib))));
     let cpu_ns = 1_000_000;
     events.push((CHILD, What::ThreadExit(ThreadExit { cpu_ns, threads: 1 })));
     let end = MmEnd {

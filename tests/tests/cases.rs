@@ -18,17 +18,6 @@ use rtrace_tests::harness::{self, Recorder};
 const PYTHON: &str = "/usr/bin/python3";
 /// Names a folder with the programs of the cases in C.
 const PREPARED: &str = "RTRACE_PREPARED";
-/// Kinds of facts that need pools, which the report doesn't have yet.
-const SKIPPED_KINDS: &str = "pools";
-
-/// Facts that can't be known yet: case, beginnings of field names, and the event that is missing for them.
-///
-/// An entry that has become unnecessary fails its case.
-const UNKNOWN: &[(&str, &[&str], &str)] = &[
-    ("43", &["role"], "roles come with the pools"),
-    ("44", &["role"], "roles come with the pools"),
-    ("58", &["role"], "roles come with the pools"),
-];
 
 /// Facts that chance decides: case, beginnings of field names, and why. That one holds is no reason to fail.
 const BY_CHANCE: &[(&str, &[&str], &str)] = &[
@@ -112,8 +101,6 @@ fn one_case(name: &str) -> anyhow::Result<Outcome> {
     );
     fs::write(&json, &output.stdout)?;
 
-    let unknown = UNKNOWN.iter().find(|(prefix, ..)| name.starts_with(prefix));
-    let fields = unknown.map_or(&[][..], |(_, fields, _)| fields);
     let by_chance = BY_CHANCE
         .iter()
         .find(|(prefix, ..)| name.starts_with(prefix));
@@ -122,31 +109,13 @@ fn one_case(name: &str) -> anyhow::Result<Outcome> {
         .iter()
         .find(|(prefix, _)| harness::is_emulated() && name.starts_with(prefix));
     let elsewhere = on_a_disk.map_or(&[][..], |(_, fields)| fields);
-    let skipped = [&[SKIPPED_KINDS], fields, left_out, elsewhere].concat();
+    let skipped = [left_out, elsewhere].concat();
     let (status, said) = check(&case, &json, &skipped)?;
-    match status {
-        77 => return Ok(Outcome::Skipped(recorded.stderr.trim().to_owned())),
-        0 => {}
-        _ => {
-            let kept = recorded.keep();
-            return Ok(Outcome::Failed(format!(
-                "{said}files kept in {}",
-                kept.display()
-            )));
-        }
-    }
-    let (_, all) = check(&case, &json, &[SKIPPED_KINDS])?;
-    let is_needed = |field: &&&str| {
-        all.lines()
-            .any(|line| line.starts_with("FAIL") && line.contains(**field))
-    };
-    let stale: Vec<_> = fields.iter().filter(|field| !is_needed(field)).collect();
-    if stale.is_empty() {
-        return Ok(Outcome::Passed);
-    }
-    Ok(Outcome::Failed(format!(
-        "{stale:?} needn't be left out any more: remove it from the table"
-    )))
+    Ok(match status {
+        77 => Outcome::Skipped(recorded.stderr.trim().to_owned()),
+        0 => Outcome::Passed,
+        _ => Outcome::Failed(format!("{said}files kept in {}", recorded.keep().display())),
+    })
 }
 
 /// Runs check.py; its exit status and what it said of failures.

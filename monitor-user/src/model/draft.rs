@@ -5,6 +5,7 @@ use crate::{
     model::{
         marks::{self, Mark},
         memory::Track,
+        threads::Threads,
         tree::{How, Image},
         watch::Watched,
     },
@@ -52,6 +53,8 @@ pub(super) struct Draft {
     pub(super) snapshot: Option<(u64, Snapshot)>,
     /// Signals, failed calls, waits.
     pub(super) watched: Watched,
+    /// Its threads, one by one.
+    pub(super) lives: Threads,
 }
 
 /// An image of a process.
@@ -88,6 +91,7 @@ impl Draft {
             found: None,
             snapshot: None,
             watched: Watched::default(),
+            lives: Threads::default(),
         }
     }
 

@@ -136,10 +136,12 @@ impl State {
             What::Thread(thread) => {
                 draft.threads += 1;
                 draft.threads_max = draft.threads_max.max(thread.threads);
+                draft.lives.made(time_ns, tid, thread.creator_tid);
             }
             What::ThreadExit(exit) => {
                 draft.thread_exits += 1;
                 draft.watched.thread_ended(time_ns, tid);
+                draft.lives.ended(time_ns, tid);
                 draft.thread_cpu_ns = draft.thread_cpu_ns.saturating_add(exit.cpu_ns);
                 let before = exit.threads.saturating_add(1);
                 draft.threads_max_at_ends = draft.threads_max_at_ends.max(before);

@@ -21,6 +21,7 @@ mod marks;
 mod memory;
 mod order;
 mod polled;
+pub mod pools;
 pub mod program;
 mod sharing;
 mod steps;
@@ -29,6 +30,7 @@ mod summary;
 pub mod testkit;
 #[cfg(test)]
 mod tests;
+mod threads;
 mod timeline;
 mod tree;
 mod trust;
@@ -42,6 +44,7 @@ pub use polled::Polled;
 pub use sharing::InUse;
 pub use steps::{Growth, Part, Step};
 pub use summary::{Peak, Share, Summary};
+pub use threads::ThreadLife;
 pub use timeline::{Bucket, Timeline};
 pub use tree::{
     Created, CreatedBy, CreatorFrom, Ending, How, Image, ImageMemory, Process, Totals, Tree, Trust,

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use crate::{
     event::{Churn, Environment, Memory, Mm, Moved, Oom, Sender, Usage},
-    model::{Blocked, ExecFailure, Floors, Mark, Polled, Stall, Step, Summary, Timeline, Wait},
+    model::{
+        Blocked, ExecFailure, Floors, Mark, Polled, Stall, Step, Summary, ThreadLife, Timeline,
+        Wait,
+    },
     units::ProcessKey,
 };
 
@@ -102,6 +105,8 @@ pub struct Process {
     pub threads_created: Option<u32>,
     /// Most threads alive at once. `None` if such events were lost.
     pub threads_max: Option<u32>,
+    /// Its threads besides the first, in order; `None` if such events were lost, or it had more than 4096.
+    pub threads: Option<Vec<ThreadLife>>,
     /// CPU time of all threads, ns. Without a reaping: each thread up to one tick less.
     pub cpu_ns: Option<u64>,
     /// What else all threads used. Known of a process that was reaped, and of no other: only then has

@@ -12,6 +12,7 @@ mod closing;
 mod escape;
 mod findings;
 pub mod json;
+mod pools;
 mod request;
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,7 @@ pub use bytes::ByteText;
 pub use charge::{ChargeReport, ChargeSplitReport};
 pub use closing::closing_lines;
 pub use findings::{Evidence, FindingReport};
+pub use pools::PoolReport;
 pub use request::{Basis, RequestReport};
 pub use value::{
     ExitReport, Id, ImageReport, MarkReport, OomReport, PolledReport, ProcessReport,

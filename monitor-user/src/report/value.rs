@@ -16,12 +16,14 @@ use crate::{
         CreatedBy, CreatorFrom, Ending, Growth, How, Image, ImageMemory, Mark, Part, Peak, Polled,
         Process, Share, Step, Summary, Tree,
         bounds::{KINDS, counter_bound, most_unique, sum_bound, sum_peak, unique_at_peak},
-        clone_flag_names, program,
+        clone_flag_names,
+        pools::{Pools, Role},
+        program,
     },
     report::request::{Known, RequestReport, request},
     report::{
         BlockedReport, ByteText, ChargeReport, ExecFailureReport, FindingReport, MoveReport,
-        SenderReport, StallReport, WaitReport, findings::findings, watch,
+        PoolReport, SenderReport, StallReport, WaitReport, findings::findings, pools, watch,
     },
     units::ProcessKey,
 };
@@ -35,6 +37,8 @@ pub struct Report {
     pub root: Option<Id>,
     /// Every process, by start and pid.
     pub processes: Vec<ProcessReport>,
+    /// Pools of workers, by the start of their first worker.
+    pub pools: Vec<PoolReport>,
     /// The tree as a whole.
     pub tree: TreeReport,
     /// What went wrong or is worth knowing, the most severe first; then what could not be judged.
@@ -165,6 +169,9 @@ pub struct ProcessReport {
     /// When it was found; only there if it was there before the recording began.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub found_ns: Option<u64>,
+    /// What it does in a pool: `worker`, `resource_tracker`, `forkserver` or `manager`; only there if it has a part.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<&'static str>,
     /// Programs it was, in order.
     pub images: Vec<ImageReport>,
     /// What its last program got of the variables that are kept, by name; `None`: not known. A name that comes twice
@@ -470,7 +477,11 @@ impl Report {
             pid: key.pid,
             start_ns: tree.position(key).map(|_| key.start_ns),
         };
-        let process = |p| process(p, recording, &id);
+        let pools = Pools::of(tree);
+        let process = |p: &Process| ProcessReport {
+            role: pools.role(p.key).map(Role::name),
+            ..process(p, recording, &id)
+        };
         let root = tree.root.and_then(|key| tree.position(key));
         let root_status = root.and_then(|at| tree.processes[at].status);
         let status = recording.exit_status.or(root_status);
@@ -481,6 +492,7 @@ impl Report {
             ),
             root: tree.root.map(id),
             processes: tree.processes.iter().map(process).collect(),
+            pools: pools::reports(tree, &pools),
             tree: tree_report(tree, recording, &id),
             findings: findings(&assess(tree, recording, selection), &id),
             trust: TrustReport {
@@ -668,6 +680,7 @@ fn process(p: &Process, recording: &Recording, id: &impl Fn(ProcessKey) -> Id) -
         clone_flags: created.flags.map(clone_flag_names),
         comm: p.comm.clone().map(ByteText),
         found_ns: p.found_ns,
+        role: None,
         images: p
             .images
             .iter()

@@ -159,6 +159,7 @@ fn process(draft: &Draft, state: &State, context: &Context<'_>, gaps: &mut Gaps)
         marks: marks(draft),
         threads_created: threads.and_then(|t| t.created),
         threads_max: threads.map(|t| t.max),
+        threads: draft.lives.all().filter(|_| !context.is_lost("thread")),
         cpu_ns: life::cpu_ns(draft, context),
         usage: draft
             .reaped

@@ -107,6 +107,19 @@ impl Story {
         self.child(parent, child, Some(0x120_0000), false)
     }
 
+    /// As [`Story::fork`], called by a thread of `parent` that needn't be the leader.
+    pub fn fork_by(&mut self, parent: u32, tid: u32, child: u32) -> &mut Self {
+        self.fork(parent, child);
+        if let Some(Event {
+            what: What::Fork(fork),
+            ..
+        }) = self.events.last_mut()
+        {
+            fork.creator_tid = Some(tid);
+        }
+        self
+    }
+
     /// `parent` makes `child` by vfork: both use one address space.
     pub fn vfork(&mut self, parent: u32, child: u32) -> &mut Self {
         self.child(parent, child, Some(0x4100), true)
@@ -213,9 +226,14 @@ impl Story {
 
     /// The process makes a thread.
     pub fn thread(&mut self, pid: u32, tid: u32) -> &mut Self {
+        self.thread_by(pid, pid, tid)
+    }
+
+    /// A thread of the process makes another one.
+    pub fn thread_by(&mut self, pid: u32, creator_tid: u32, tid: u32) -> &mut Self {
         let threads = self.change_threads(pid, 1);
         let thread = Thread {
-            creator_tid: pid,
+            creator_tid,
             threads,
             clone_flags: 0x3d_0f00,
             comm: self.actor(pid).comm,

@@ -43,14 +43,6 @@ fn totals_agree() {
 }
 
 #[test]
-fn unsupported_keys_are_absent() {
-    let json = json(&report(&pipeline()));
-    for key in ["pools", "role"] {
-        assert!(!json.contains(&format!("\"{key}\"")), "{key}");
-    }
-}
-
-#[test]
 fn an_unknown_process_has_no_start() {
     let mut story = Story::new();
     story

@@ -9,6 +9,7 @@ mod forest;
 mod head;
 mod marks;
 mod memory;
+mod pools;
 mod rows;
 mod work;
 
@@ -85,6 +86,11 @@ pub fn write(report: &Report, options: &TextOptions, out: &mut impl Write) -> io
     let marks = marks::lines(report, &forest, *options);
     if !marks.is_empty() {
         lines.extend(marks);
+        lines.push(String::new());
+    }
+    let pools = pools::lines(report, &forest, *options);
+    if !pools.is_empty() {
+        lines.extend(pools);
         lines.push(String::new());
     }
     let work = work::lines(report, &forest, *options);

@@ -1,0 +1,53 @@
+//! Workers that never did anything.
+//!
+//! A worker gives each result back through a pipe, so what it has written tells whether it ever gave one. The kernel
+//! counts that when the worker is reaped. A worker that wrote less than the smallest result has given none; one that was
+//! killed within its first task has given none either, so only those that ended by themselves or on the pool's request
+//! are judged.
+
+use super::{PoolKind, StartMethod, owner::Group};
+use crate::{
+    model::{Process, Tree},
+    units::ProcessKey,
+};
+
+/// A fork server's child writes its pid to who asked (`forkserver.write_signed`).
+const HELLO_BYTES: u64 = 8;
+/// The smallest result of `Pool` is a pickle of `(job, i, (True, None))` behind 4 bytes of length: more than this.
+const POOL_BYTES: u64 = 16;
+/// At its end a worker of `ProcessPoolExecutor` writes its pid, 12 to 21 bytes, and the smallest `_ResultItem` is more than
+/// twice this, since it names its class.
+const EXECUTOR_BYTES: u64 = 32;
+
+const SIGTERM: u32 = 15;
+
+/// Workers that never gave a result back; `None` if that can't be told of each.
+pub(super) fn workers(tree: &Tree, group: &Group) -> Option<Vec<ProcessKey>> {
+    let least = match group.handlers?.kind {
+        PoolKind::Pool => POOL_BYTES,
+        PoolKind::ProcessPoolExecutor => EXECUTOR_BYTES,
+        PoolKind::Loky => return None,
+    };
+    let hello = match group.method? {
+        StartMethod::Fork | StartMethod::Spawn => 0,
+        StartMethod::Forkserver => HELLO_BYTES,
+        StartMethod::Loky => return None,
+    };
+    let mut idle = Vec::new();
+    for made in &group.members {
+        let process = &tree.processes[made.at];
+        if process.usage.written_chars? <= least + hello && ended_by_plan(process)? {
+            idle.push(process.key);
+        }
+    }
+    Some(idle)
+}
+
+/// It ended with 0, or by the signal with which a pool ends its workers.
+fn ended_by_plan(process: &Process) -> Option<bool> {
+    let exit = crate::event::Exit {
+        status: process.status?,
+        ..crate::event::Exit::default()
+    };
+    Some(exit.code() == Some(0) || exit.signal() == Some(SIGTERM))
+}
