@@ -4,9 +4,10 @@ use crate::findings::{
     Rule, escape_pid_namespace, escape_session, exec_failed, exit_waits_for_child,
     fork_deadlock_suspected, fork_failed, fork_multithreaded, fork_spin_suspected, fork_storm,
     image_peak_inherited, memory_growth, memory_left_charged, memory_oom_kill,
-    memory_shared_counted_twice, pid_reused, process_core_dumped, process_killed, process_stopped,
-    process_survivor, process_zombie, stall_tree_asleep, tree_work_elsewhere, trust_incomplete,
-    vms_inherited,
+    memory_shared_counted_twice, pid_reused, pool_broken, pool_start_method, process_core_dumped,
+    process_killed, process_stopped, process_survivor, process_zombie, stall_tree_asleep,
+    tree_work_elsewhere, trust_incomplete, vms_inherited, worker_idle, worker_killed,
+    worker_leftover, worker_orphaned, worker_recycled, worker_replaced,
 };
 
 /// Every rule, by id.
@@ -26,6 +27,8 @@ pub const RULES: &[Rule] = &[
     memory_oom_kill::RULE,
     memory_shared_counted_twice::RULE,
     pid_reused::RULE,
+    pool_broken::RULE,
+    pool_start_method::RULE,
     process_core_dumped::RULE,
     process_killed::RULE,
     process_stopped::RULE,
@@ -35,6 +38,12 @@ pub const RULES: &[Rule] = &[
     tree_work_elsewhere::RULE,
     trust_incomplete::RULE,
     vms_inherited::RULE,
+    worker_idle::RULE,
+    worker_killed::RULE,
+    worker_leftover::RULE,
+    worker_orphaned::RULE,
+    worker_recycled::RULE,
+    worker_replaced::RULE,
 ];
 
 /// The rule with this id.

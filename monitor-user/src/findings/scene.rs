@@ -4,7 +4,11 @@ use std::collections::HashMap;
 
 use crate::{
     event::Recording,
-    model::{Ending, How, Image, Process, Tree, program},
+    model::{
+        Ending, How, Image, Process, Tree,
+        pools::{Pool, Pools, Role},
+        program,
+    },
     units::ProcessKey,
 };
 
@@ -15,6 +19,8 @@ pub struct Scene<'a> {
     pub tree: &'a Tree,
     /// Facts about the recording.
     pub recording: &'a Recording,
+    /// Its pools of workers.
+    pub pools: Pools,
     children: HashMap<ProcessKey, Vec<usize>>,
     start_ns: u64,
 }
@@ -33,6 +39,7 @@ impl<'a> Scene<'a> {
         Self {
             tree,
             recording,
+            pools: Pools::of(tree),
             children,
             start_ns,
         }
@@ -103,9 +110,22 @@ pub(super) fn stayed_a_copy(process: &Process) -> bool {
         && process.images.iter().all(|i| i.how == How::Inherited)
 }
 
-/// Whether it works for another process with that one's program: a copy of its creator.
-pub(super) fn is_worker(_scene: &Scene<'_>, process: &Process) -> bool {
-    stayed_a_copy(process)
+/// Whether it works for another process: in a pool, or with that one's program, as a copy of its creator.
+pub(super) fn is_worker(scene: &Scene<'_>, process: &Process) -> bool {
+    scene.pools.role(process.key) == Some(Role::Worker) || stayed_a_copy(process)
+}
+
+/// Those of some processes that are in the tree.
+pub(super) fn found<'a>(scene: &Scene<'a>, keys: &[ProcessKey]) -> Vec<&'a Process> {
+    keys.iter().filter_map(|key| scene.process(*key)).collect()
+}
+
+/// Whether it belongs to how a pool is ended that its owner, or the server that made it, killed this worker: nobody
+/// took its place. `None`: it isn't known who killed it.
+pub(super) fn is_shut_down(pool: &Pool, worker: &Process) -> Option<bool> {
+    let by = worker.sender.as_ref()?.process;
+    let is_own = by.is_some() && (by == Some(pool.owner) || by == pool.server);
+    Some(is_own && !pool.replaced_workers.contains(&worker.key))
 }
 
 /// Until when it is known to have lived, ns since boot: its end, or that of the recording if it was alive then.

@@ -22,8 +22,14 @@ pub(super) fn pool(tree: &Tree, owner: usize, group: &Group) -> Pool {
         workers: group.members.iter().map(key).collect(),
         workers_max: most_alive(tree, &group.members),
         start: group.start(),
-        recycled: followed.map(|f| f.recycled),
-        replaced: followed.map(|f| f.replaced),
+        recycled: followed.as_ref().map(|f| f.recycled.len() as u64),
+        replaced: followed.as_ref().map(|f| f.replaced.len() as u64),
+        recycled_workers: followed
+            .as_ref()
+            .map_or_else(Vec::new, |f| f.recycled.clone()),
+        replaced_workers: followed
+            .as_ref()
+            .map_or_else(Vec::new, |f| f.replaced.clone()),
         first_run_order: first_runs(tree, &group.members),
         idle_bytes_at_peak: idle.as_ref().and_then(|idle| bytes_at_peak(tree, idle)),
         idle,
@@ -53,40 +59,44 @@ pub(super) fn most_alive(tree: &Tree, members: &[Made]) -> Option<u64> {
         while ends.get(ended).is_some_and(|end| end <= start) {
             ended += 1;
         }
-        most = most.max(started + 1 - ended);
+        // A worker may have been told of after it had ended.
+        most = most.max((started + 1).saturating_sub(ended));
     }
     Some(most as u64)
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Followed {
-    recycled: u64,
-    replaced: u64,
+    recycled: Vec<ProcessKey>,
+    replaced: Vec<ProcessKey>,
 }
 
-/// Counts ends that a start came after: each start follows one end, the oldest that none has followed.
+/// Ends that a start came after: each start follows one end, the oldest that none has followed.
 fn followed(tree: &Tree, members: &[Made]) -> Option<Followed> {
-    let mut ends: Vec<(u64, Option<u32>)> = members
+    let mut ends: Vec<(u64, ProcessKey, Option<u32>)> = members
         .iter()
-        .map(|made| Some((gone(tree, made)?, tree.processes[made.at].status)))
+        .map(|made| {
+            let process = &tree.processes[made.at];
+            Some((gone(tree, made)?, process.key, process.status))
+        })
         .collect::<Option<_>>()?;
     ends.sort_unstable();
     let mut ends = VecDeque::from(ends);
-    let mut count = Followed::default();
+    let mut followed = Followed::default();
     for made in members {
-        if let Some((_, status)) = ends.pop_front_if(|(end, _)| *end <= made.ns) {
+        if let Some((_, key, status)) = ends.pop_front_if(|(end, ..)| *end <= made.ns) {
             let exit = Exit {
                 status: status?,
                 ..Exit::default()
             };
             if exit.code() == Some(0) {
-                count.recycled += 1;
+                followed.recycled.push(key);
             } else {
-                count.replaced += 1;
+                followed.replaced.push(key);
             }
         }
     }
-    Some(count)
+    Some(followed)
 }
 
 fn first_runs(tree: &Tree, members: &[Made]) -> Option<Vec<ProcessKey>> {

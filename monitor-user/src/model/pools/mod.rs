@@ -53,6 +53,10 @@ pub struct Pool {
     /// Workers that died of a signal or ended with another code and were followed by another one; `None` if an end
     /// isn't known.
     pub replaced: Option<u64>,
+    /// The workers that `recycled` counts.
+    pub recycled_workers: Vec<ProcessKey>,
+    /// The workers that `replaced` counts.
+    pub replaced_workers: Vec<ProcessKey>,
     /// Workers in the order in which they first ran; `None` if that isn't known of each.
     pub first_run_order: Option<Vec<ProcessKey>>,
     /// Workers that never gave a result back, in the order in which they were made; `None` if that can't be told.

@@ -1,0 +1,100 @@
+//! `worker.leftover`: workers live on after their owner ended.
+
+use crate::findings::{
+    Finding, Rule, Scene, Severity, Value,
+    needs::Need,
+    rule::Found,
+    scene::{found, keys, lived_until, signal},
+};
+
+/// Workers that leave within this time after their owner don't count, ns: it takes them a moment to notice.
+const GRACE_NS: u64 = 250_000_000;
+
+pub(super) const RULE: Rule = Rule {
+    id: "worker.leftover",
+    severity: Severity::Warning,
+    title: "workers live on after their owner ended",
+    meaning: "The pool was never shut down, or its workers don't notice that nobody is there any more. They keep their memory, \
+        files, locks and ports until somebody kills them.",
+    measured: "The owner of the pool ended by itself, and workers lived for more than 250 ms after that.",
+    advice: "shut the pool down (`with`, close and join, shutdown) on every way out of the program; make workers daemons",
+    wrong: "Workers that were meant to finish what they had begun are listed too.",
+    needs: &[Need::Forks, Need::Threads, Need::Ends, Need::End],
+    told_by: &[],
+    detect,
+};
+
+fn detect(scene: &Scene<'_>, out: &mut Found) {
+    for pool in &scene.pools.pools {
+        let Some(owner) = scene.process(pool.owner) else {
+            continue;
+        };
+        let Some(end) = owner.end_ns().filter(|_| signal(owner).is_none()) else {
+            continue;
+        };
+        let mut workers = found(scene, &pool.workers);
+        workers.retain(|worker| {
+            let until = lived_until(scene, worker);
+            until.is_some_and(|until| until > end.saturating_add(GRACE_NS))
+        });
+        let last = workers.iter().filter_map(|w| lived_until(scene, w)).max();
+        let Some(last) = last else { continue };
+        let finding = Finding::new(&RULE, keys(&workers))
+            .at(end)
+            .with("owner", Value::Process(pool.owner))
+            .with_known("signal", signal(owner).map(Value::Signal))
+            .with("after_ns", Value::Span(last - end));
+        out.push(finding.say(
+            scene,
+            "{who} lived on for {after_ns} after the owner of their pool, {owner}, had ended",
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        findings::testkit::{raised, unassessed},
+        model::testkit::Story,
+    };
+
+    /// A `multiprocessing.Pool` of two copies, which have worked a little.
+    fn pool() -> Story {
+        let mut story = Story::new();
+        story.root(10, &["/usr/bin/python3", "x.py"]).after(10);
+        story.fork(10, 20).after(1).fork(10, 21).after(1);
+        for tid in 11..14 {
+            story.thread(10, tid);
+        }
+        story.after(50);
+        story
+    }
+
+    #[test]
+    fn after_the_owner_ended() {
+        let mut story = pool();
+        story.exit(10, 0).after(251).exit(20, 0).exit(21, 0);
+        let found = raised(&story, RULE.id);
+        assert_eq!(found[0].subjects, [story.key(20), story.key(21)]);
+    }
+
+    #[test]
+    fn a_moment_or_an_owner_that_was_killed_is_none() {
+        let mut story = pool();
+        story.exit(10, 0).after(250).exit(20, 0).exit(21, 0);
+        assert_eq!(raised(&story, RULE.id), []);
+        let mut story = pool();
+        story.killed(10, 9).after(900).exit(20, 0).exit(21, 0);
+        assert_eq!(raised(&story, RULE.id), []);
+    }
+
+    #[test]
+    fn without_an_end_it_is_not_assessed() {
+        let mut story = pool();
+        story
+            .exit(10, 0)
+            .recording(|recording| recording.cut_short = true);
+        assert!(unassessed(&story, RULE.id).is_some());
+    }
+}
