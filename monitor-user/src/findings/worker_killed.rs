@@ -1,11 +1,16 @@
 //! `worker.killed`: a signal ended a worker of a pool in the middle of its work.
 
-use crate::findings::{
-    Finding, Rule, Scene, Severity, Value,
-    needs::Need,
-    rule::Found,
-    scene::{found, grouped_by, is_shut_down, keys, signal},
+use crate::{
+    findings::{
+        Finding, Rule, Scene, Severity, Value,
+        needs::Need,
+        rule::Found,
+        scene::{found, grouped_by, is_shut_down, keys, signal},
+    },
+    model::{Process, pools::Pool},
 };
+
+const SIGTERM: u32 = 15;
 
 pub(super) const RULE: Rule = Rule {
     id: "worker.killed",
@@ -28,9 +33,7 @@ pub(super) const RULE: Rule = Rule {
 fn detect(scene: &Scene<'_>, out: &mut Found) {
     for pool in &scene.pools.pools {
         let workers = found(scene, &pool.workers);
-        let killed = workers
-            .into_iter()
-            .filter(|worker| signal(worker).is_some() && is_shut_down(pool, worker) != Some(true));
+        let killed = workers.into_iter().filter(|worker| is_loss(pool, worker));
         for (of, members) in grouped_by(killed, signal) {
             let Some(of) = of else { continue };
             let first = members.iter().filter_map(|p| p.end_ns()).min();
@@ -56,6 +59,16 @@ fn detect(scene: &Scene<'_>, out: &mut Found) {
             ));
         }
     }
+}
+
+/// Whether a worker was killed otherwise than by the end of its pool, as far as that is known: of those that were
+/// told to stop by somebody who isn't known, it isn't.
+fn is_loss(pool: &Pool, worker: &Process) -> bool {
+    let Some(signal) = signal(worker) else {
+        return false;
+    };
+    let is_shut_down = is_shut_down(pool, worker).unwrap_or(signal == SIGTERM);
+    !is_shut_down || pool.replaced_workers.contains(&worker.key)
 }
 
 #[cfg(test)]
@@ -139,7 +152,7 @@ mod tests {
         story.exit(21, 0).exit(10, 0);
         assert!(raised(&story, RULE.id)[0].doubt.is_some());
         let mut story = pool();
-        story.killed(20, 9).killed(21, 9).exit(10, 0);
+        story.killed(20, 15).killed(21, 15).exit(10, 0);
         story.recording(|recording| recording.missing_hooks.push("signal_generate".into()));
         assert!(unassessed(&story, RULE.id).is_some());
     }
