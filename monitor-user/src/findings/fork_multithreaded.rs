@@ -10,6 +10,9 @@ use crate::{
     model::Process,
 };
 
+/// A thread that ends within this time, ns, was on its way out.
+const LEAVING_NS: u64 = 5_000_000;
+
 pub(super) const RULE: Rule = Rule {
     id: "fork.multithreaded",
     severity: Severity::Warning,
@@ -19,18 +22,18 @@ pub(super) const RULE: Rule = Rule {
         Mostly nothing happens; sometimes, depending on the moment, the child hangs. POSIX allows such a child \
         nothing but async-signal-safe functions until it executes a program, and Python warns of it since 3.12.",
     measured: "The kernel's count of the creator's live threads at the fork (`signal->nr_threads`), for every child \
-        that has its own copy of memory and never executed a program. A child of vfork or posix_spawn doesn't count.",
+        that has its own copy of memory and never executed a program. A child of vfork or posix_spawn doesn't count, \
+        nor does a thread that ended within 5 ms after the fork: it was on its way out.",
     advice: "start workers before threads, or by another method: \
         multiprocessing.set_start_method('spawn') or 'forkserver'; in C, exec right after fork, or posix_spawn",
-    wrong: "A thread that has just been joined may not have left the kernel yet, so that it is still counted. \
-        That a child could hang doesn't mean that it did: see fork.deadlock_suspected.",
+    wrong: "A thread that has been joined and takes longer than that to leave is still counted. That a child could hang doesn't mean that it did: see fork.deadlock_suspected.",
     needs: &[Need::Forks, Need::Execs],
     told_by: &["fork.deadlock_suspected"],
     detect,
 };
 
 fn detect(scene: &Scene<'_>, found: &mut Found) {
-    let children = scene.tree.processes.iter().filter(|p| is_hit(p));
+    let children = scene.tree.processes.iter().filter(|p| is_hit(scene, p));
     for (creator, children) in grouped_by(children, |p| p.created.creator) {
         let threads = children.iter().filter_map(|p| p.created.creator_threads);
         let threads = threads.max().unwrap_or(0);
@@ -50,8 +53,22 @@ fn detect(scene: &Scene<'_>, found: &mut Found) {
     }
 }
 
-fn is_hit(process: &Process) -> bool {
-    stayed_a_copy(process) && process.created.creator_threads.is_some_and(|n| n > 1)
+fn is_hit(scene: &Scene<'_>, process: &Process) -> bool {
+    let threads = process.created.creator_threads;
+    stayed_a_copy(process) && threads.is_some_and(|n| u64::from(n) > 1 + leaving(scene, process))
+}
+
+/// Threads of the creator that were on their way out when it made the process: whoever waited for them in their own
+/// program goes on a little before they have left.
+fn leaving(scene: &Scene<'_>, process: &Process) -> u64 {
+    let fork_ns = process.key.start_ns;
+    let creator = scene.creator(process);
+    let threads = creator.and_then(|creator| creator.threads.as_ref());
+    let ends = threads.into_iter().flatten().filter(|thread| {
+        let end = thread.end_ns.unwrap_or(u64::MAX);
+        thread.start_ns <= fork_ns && (fork_ns..=fork_ns + LEAVING_NS).contains(&end)
+    });
+    ends.count() as u64
 }
 
 #[cfg(test)]
@@ -97,6 +114,26 @@ mod tests {
             .vfork(10, 21)
             .exit(21, 127);
         assert_eq!(raised(&story, RULE.id), []);
+    }
+
+    #[test]
+    fn a_thread_on_its_way_out_does_not_count() {
+        for (ms, expected) in [(5, 0), (6, 1)] {
+            let mut story = Story::new();
+            story.root(10, &["server"]).thread(10, 11).after(5);
+            story.fork(10, 20).after(ms).thread_exit(10, 11).after(9);
+            story.exit(20, 0).exit(10, 0);
+            assert_eq!(raised(&story, RULE.id).len(), expected, "{ms} ms");
+        }
+        // Another one stays.
+        let mut story = threaded();
+        story
+            .fork(10, 20)
+            .after(1)
+            .thread_exit(10, 11)
+            .after(9)
+            .exit(20, 0);
+        assert_eq!(raised(&story, RULE.id).len(), 1);
     }
 
     #[test]
