@@ -243,6 +243,7 @@ pub struct Process {
     /// What its last program got of the variables that are kept.
     pub env: Option<BTreeMap<String, Text>>,
     /// Moments that it marked.
+    #[serde(default)]
     pub marks: Vec<Mark>,
     /// Threads besides its first.
     pub threads_created: Option<u32>,

@@ -38,7 +38,7 @@ fn detect(scene: &Scene<'_>, out: &mut Found) {
             .with("first_ns", Value::At(first));
         out.push(finding.say(
             scene,
-            "{who} died in a pool of {owner}, {first_ns} first, and another took the place of each",
+            "{who} died in a pool of {owner}, the first {first_ns}, and another took the place of each",
         ));
     }
 }
