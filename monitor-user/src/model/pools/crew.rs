@@ -26,14 +26,12 @@ pub(super) fn left_over(tree: &Tree, owner: usize, left: Vec<Made>) -> Vec<Group
     }
     let mut groups = Vec::new();
     for ((method, _), members) in by_maker {
+        let is_pool = match method {
+            StartMethod::Fork => !runs_jobs(&tree.processes[owner]) && lives_long(tree, &members),
+            // Their command lines tell.
+            StartMethod::Spawn | StartMethod::Forkserver | StartMethod::Loky => true,
+        };
         for members in generations(tree, members) {
-            let is_pool = match method {
-                StartMethod::Fork => {
-                    !runs_jobs(&tree.processes[owner]) && lives_long(tree, &members)
-                }
-                // Their command lines tell.
-                StartMethod::Spawn | StartMethod::Forkserver | StartMethod::Loky => true,
-            };
             if is_pool && most_alive(tree, &members).is_some_and(|most| most >= LEAST) {
                 groups.push(Group::crew(Some(method), members));
             }

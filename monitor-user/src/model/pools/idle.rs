@@ -11,12 +11,11 @@ use crate::{
     units::ProcessKey,
 };
 
-/// A fork server's child writes its pid to who asked (`forkserver.write_signed`).
-const HELLO_BYTES: u64 = 8;
-/// The smallest result of `Pool` is a pickle of `(job, i, (True, None))` behind 4 bytes of length: more than this.
+/// The smallest result of `Pool` is a pickle of `(job, i, (True, None))` behind 4 bytes of length: 29 bytes in CPython 3.8
+/// to 3.13. Without a result a worker writes nothing, whatever the start method.
 const POOL_BYTES: u64 = 16;
-/// At its end a worker of `ProcessPoolExecutor` writes its pid, 12 to 21 bytes, and the smallest `_ResultItem` is more than
-/// twice this, since it names its class.
+/// At its end a worker of `ProcessPoolExecutor` writes its pid, at most 21 bytes, and the smallest `_ResultItem` is more
+/// than twice this, since it names its class (107 bytes in CPython 3.8).
 const EXECUTOR_BYTES: u64 = 32;
 
 const SIGTERM: u32 = 15;
@@ -28,15 +27,13 @@ pub(super) fn workers(tree: &Tree, group: &Group) -> Option<Vec<ProcessKey>> {
         PoolKind::ProcessPoolExecutor => EXECUTOR_BYTES,
         PoolKind::Loky => return None,
     };
-    let hello = match group.method? {
-        StartMethod::Fork | StartMethod::Spawn => 0,
-        StartMethod::Forkserver => HELLO_BYTES,
-        StartMethod::Loky => return None,
-    };
+    if group.method == Some(StartMethod::Loky) {
+        return None;
+    }
     let mut idle = Vec::new();
     for made in &group.members {
         let process = &tree.processes[made.at];
-        if process.usage.written_chars? <= least + hello && ended_by_plan(process)? {
+        if process.usage.written_chars? <= least && ended_by_plan(process)? {
             idle.push(process.key);
         }
     }
