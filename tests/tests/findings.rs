@@ -280,6 +280,10 @@ const MAKEFILE: &str = "all: a b c d\na b c d:\n\t@sleep 0.05; echo 'int main(vo
 fn healthy_programs_have_no_warnings() -> anyhow::Result<()> {
     let _alone = harness::alone()?;
     for (what, line) in HEALTHY {
+        // Virtual machines have neither make nor a compiler.
+        if harness::is_emulated() && line.starts_with("make") {
+            continue;
+        }
         let folder = tempfile::tempdir()?;
         fs::write(folder.path().join("build.mk"), MAKEFILE)?;
         let line = format!("cd {} && {}", folder.path().display(), line);

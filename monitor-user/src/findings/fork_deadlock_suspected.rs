@@ -5,7 +5,7 @@ use crate::{
         Finding, Rule, Scene, Severity, Value,
         needs::Need,
         rule::Found,
-        scene::{signal, stayed_a_copy},
+        scene::{ended_with_its_pool, signal, stayed_a_copy},
     },
     model::Process,
 };
@@ -34,7 +34,12 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn detect(scene: &Scene<'_>, found: &mut Found) {
-    for child in scene.tree.processes.iter().filter(|p| is_hit(p)) {
+    for child in scene
+        .tree
+        .processes
+        .iter()
+        .filter(|p| is_hit(p) && !ended_with_its_pool(scene, p))
+    {
         let Some(blocked) = &child.blocked_at_end else {
             continue;
         };
@@ -75,6 +80,31 @@ mod tests {
         findings::testkit::{raised, unassessed},
         model::testkit::Story,
     };
+
+    #[test]
+    fn a_worker_that_waits_for_work_until_its_pool_ends_is_not_stuck() {
+        let mut story = Story::new();
+        story.root(10, &["/usr/bin/python3", "x.py"]).after(10);
+        story.fork(10, 20).after(1).fork(10, 21).after(1);
+        for tid in 11..14 {
+            story.thread(10, tid);
+        }
+        // One ends by plan; the one that takes its place is forked while its owner has threads.
+        story
+            .after(50)
+            .exit(20, 0)
+            .reaped(20)
+            .after(5)
+            .fork_by(10, 11, 22)
+            .after(5000);
+        for pid in 21..23 {
+            story
+                .signal(10, pid, 15)
+                .slept(pid, pid, 4900, "futex")
+                .killed(pid, 15);
+        }
+        assert_eq!(raised(story.exit(10, 0), RULE.id), []);
+    }
 
     /// A child of a process with `threads` extra threads that waits in `call` for `ms` and is killed.
     fn stuck(threads: u32, call: &str, ms: u64) -> Story {

@@ -5,7 +5,7 @@ use crate::{
         Finding, Rule, Scene, Severity, Value,
         needs::Need,
         rule::Found,
-        scene::{signal, stayed_a_copy},
+        scene::{ended_with_its_pool, signal, stayed_a_copy},
     },
     model::Process,
 };
@@ -31,7 +31,12 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn detect(scene: &Scene<'_>, found: &mut Found) {
-    for child in scene.tree.processes.iter().filter(|p| is_hit(p)) {
+    for child in scene
+        .tree
+        .processes
+        .iter()
+        .filter(|p| is_hit(p) && !ended_with_its_pool(scene, p))
+    {
         let (Some(cpu), Some(end)) = (child.cpu_ns, child.end_ns()) else {
             continue;
         };

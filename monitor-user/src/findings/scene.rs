@@ -120,6 +120,14 @@ pub(super) fn found<'a>(scene: &Scene<'a>, keys: &[ProcessKey]) -> Vec<&'a Proce
     keys.iter().filter_map(|key| scene.process(*key)).collect()
 }
 
+/// Whether it is a worker whose own pool ended it: until then it waited for work, in a lock that its siblings share, or
+/// worked.
+pub(super) fn ended_with_its_pool(scene: &Scene<'_>, process: &Process) -> bool {
+    let pools = scene.pools.pools.iter();
+    let mut own = pools.filter(|pool| pool.workers.contains(&process.key));
+    own.any(|pool| is_shut_down(pool, process) == Some(true))
+}
+
 /// Whether it belongs to how a pool is ended that its owner, or the server that made it, killed this worker: nobody
 /// took its place. `None`: it isn't known who killed it.
 pub(super) fn is_shut_down(pool: &Pool, worker: &Process) -> Option<bool> {

@@ -242,9 +242,11 @@ impl Loaded {
                 missing.push(hook.name.to_owned());
                 continue;
             }
-            if hook.name == SYS_EXIT && !options.failed_calls && config.vm_by_calls == 0 {
+            if hook.name == SYS_EXIT && !options.failed_calls {
                 stand_ins.insert(SYS_EXIT.to_owned(), NOT_WANTED.to_owned());
-                continue;
+                if config.vm_by_calls == 0 {
+                    continue;
+                }
             }
             if !btf.has_tracepoint(hook.name) {
                 let Some(stand_in) = hook.stand_in else {
