@@ -28,7 +28,7 @@ const REPORT: &str = r#"{
    "threads_created": 0, "threads_max": 1, "survived_root": false, "zombie_ns": 60,
    "exit": {"code": 3, "signal": null, "core": false, "oom": false}}],
  "tree": {"processes": 2, "threads_created": 0, "max_depth": 1},
- "recording": {"rss_bound_bytes": 262144},
+ "recording": {"rss_bound_bytes": 262144, "start_ns": 1000, "env": {}},
  "trust": {"events": 5, "lost_events": 0, "complete": true, "notes": []}}"#;
 
 fn differences(report: &str) -> Differences {
