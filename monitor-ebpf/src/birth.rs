@@ -47,7 +47,7 @@ fn new_task(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
         if pass == Pass::First || filter::known(task).is_none() {
             pass.count_rescue(Rescue::NEWTASK);
             filter::track(task, clone_flags);
-            switch::enter(task.pid(), task.tid(), false);
+            switch::enter(task.pid(), task.tid());
         }
         return 0;
     }
@@ -55,7 +55,7 @@ fn new_task(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
         return 0;
     }
     pass.count_rescue(Rescue::NEWTASK);
-    switch::enter(creator.pid, task.tid(), false);
+    switch::enter(creator.pid, task.tid());
     let subject = Subject {
         tid: task.tid(),
         ..creator
@@ -108,7 +108,7 @@ fn fork(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
             count_full(0);
             return 0;
         }
-        switch::enter(pid, pid, false);
+        switch::enter(pid, pid);
     }
     let Some(process) = filter::entry(pid) else {
         return 0;

@@ -92,7 +92,7 @@ fn exec(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
     if old_tid != pid {
         switch::forget(old_tid);
     }
-    switch::enter(pid, pid, true);
+    switch::enter_running(pid, pid);
     let time_ns = now();
     let subject = filter::subject(process, pid, task.tid());
     let (start, end) = space.arguments();

@@ -58,7 +58,7 @@ fn look_at(task: Task, exactness: Exactness) -> i32 {
     let (pid, tid) = (task.pid(), task.tid());
     if tid != pid {
         if filter::known(task.leader()).is_some() {
-            switch::enter_found(pid, tid);
+            switch::enter_running(pid, tid);
         }
         return 0;
     }
@@ -71,7 +71,7 @@ fn look_at(task: Task, exactness: Exactness) -> i32 {
         find(task, exactness);
     }
     if filter::known(task).is_some() {
-        switch::enter_found(pid, tid);
+        switch::enter_running(pid, tid);
     }
     0
 }

@@ -88,37 +88,32 @@ fn comes(task: Task, thread: *mut ThreadState) {
 
 /// Enters a new thread, before it can run.
 #[inline(always)]
-pub(crate) fn enter(pid: u32, tid: u32, has_run: bool) {
-    if setting!(sees_switches) == 0 {
-        return;
-    }
-    let thread = ThreadState {
-        since_ns: 0,
-        pid,
-        state: 0,
-        call: u32::MAX,
-        has_run: u32::from(has_run),
-    };
-    if THREADS.insert(tid, thread, 0).is_err() {
+pub(crate) fn enter(pid: u32, tid: u32) {
+    if setting!(sees_switches) != 0 && THREADS.insert(tid, fresh(pid, 0), 0).is_err() {
         count_full(2);
     }
 }
 
-/// Enters a thread that is there already, unless it is known. What it waits for now isn't seen.
+/// Enters a thread that runs already, unless it is known. What it waits for now isn't seen.
 #[inline(always)]
-pub(crate) fn enter_found(pid: u32, tid: u32) {
+pub(crate) fn enter_running(pid: u32, tid: u32) {
     if setting!(sees_switches) == 0 || THREADS.get_ptr(tid).is_some() {
         return;
     }
-    let thread = ThreadState {
+    let is_refused = THREADS.insert(tid, fresh(pid, 1), NOT_THERE).is_err();
+    if is_refused && THREADS.get_ptr(tid).is_none() {
+        count_full(2);
+    }
+}
+
+#[inline(always)]
+fn fresh(pid: u32, has_run: u32) -> ThreadState {
+    ThreadState {
         since_ns: 0,
         pid,
         state: 0,
         call: u32::MAX,
-        has_run: 1,
-    };
-    if THREADS.insert(tid, thread, NOT_THERE).is_err() && THREADS.get_ptr(tid).is_none() {
-        count_full(2);
+        has_run,
     }
 }
 

@@ -8,6 +8,7 @@ use std::{
     ffi::OsString,
     fs,
     io::{self, Write},
+    os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::{Command, ExitCode},
 };
@@ -72,10 +73,13 @@ fn one_case(name: &str) -> anyhow::Result<Outcome> {
     let folder = tempfile::tempdir()?;
     // Where there is no compiler, the programs were compiled before (`cargo xtask vm`).
     let prepared = env::var_os(PREPARED).map(PathBuf::from);
-    let temporary = prepared
-        .clone()
-        .unwrap_or_else(|| folder.path().join("tmp"));
+    // Files of the cases themselves don't go where the programs are, which may have no room for them.
+    let temporary = folder.path().join("tmp");
     fs::create_dir_all(&temporary)?;
+    if let Some(prepared) = &prepared {
+        const PROGRAMS: &str = "rtrace-cases";
+        symlink(prepared.join(PROGRAMS), temporary.join(PROGRAMS))?;
+    }
     if prepared.is_none() && case.join("w.c").exists() {
         let status = Command::new(case.join("run"))
             .arg("--prep")
@@ -114,7 +118,11 @@ fn one_case(name: &str) -> anyhow::Result<Outcome> {
     Ok(match status {
         77 => Outcome::Skipped(recorded.stderr.trim().to_owned()),
         0 => Outcome::Passed,
-        _ => Outcome::Failed(format!("{said}files kept in {}", recorded.keep().display())),
+        _ => Outcome::Failed(format!(
+            "{said}{}files kept in {}",
+            recorded.stderr.clone(),
+            recorded.keep().display()
+        )),
     })
 }
 

@@ -161,15 +161,16 @@ pub(crate) fn learn_registers(ctx: &BtfTracePointContext) {
     let Some(place) = REGISTERS.get_ptr_mut(0) else {
         return;
     };
+    // SAFETY: a map value. It is there from the second call on, on this host's every system call.
+    if unsafe { core::ptr::read_volatile(place) } != 0 {
+        return;
+    }
     let Some(cell) = CPU_CELL.get_ptr_mut(0) else {
         return;
     };
     // SAFETY: map values. The verifier doesn't let a pointer be subtracted from, but what was written to a map
     // is a number.
     unsafe {
-        if core::ptr::read_volatile(place) != 0 {
-            return;
-        }
         core::ptr::write_volatile(cell, argument::<0>(ctx));
         let regs = core::ptr::read_volatile(cell);
         let stack = word_at(bpf_get_current_task(), at!(watch.task_stack));
