@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use nix::errno::Errno;
+
 /// A process: pids repeat, so its start belongs to its identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ProcessKey {
@@ -115,6 +117,14 @@ pub fn signal_name(signal: u32) -> String {
         .map_or_else(|| format!("signal {signal}"), |name| (*name).to_owned())
 }
 
+/// Name of an error of a system call (`errno`), or its number where it has none.
+pub fn errno_name(errno: u32) -> String {
+    match i32::try_from(errno).map(Errno::from_raw) {
+        Ok(known) if known != Errno::UnknownErrno => format!("{known:?}"),
+        _ => format!("errno {errno}"),
+    }
+}
+
 /// A number with its thousands set apart: 12,345.
 pub fn grouped(n: u64) -> String {
     let digits = n.to_string();
@@ -131,6 +141,14 @@ pub fn grouped(n: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn errors_have_their_names_and_others_their_numbers() {
+        assert_eq!(errno_name(2), "ENOENT");
+        assert_eq!(errno_name(11), "EAGAIN");
+        assert_eq!(errno_name(4000), "errno 4000");
+        assert_eq!(errno_name(u32::MAX), "errno 4294967295");
+    }
 
     #[test]
     fn bytes_round_into_the_next_unit() {

@@ -3,7 +3,7 @@
 use crate::{
     event::Recording,
     findings::{Finding, RULES, Rule, Scene, Severity, find, rule::Found},
-    model::Tree,
+    model::{Tree, pools::Pools},
 };
 
 /// What all selected rules say.
@@ -71,8 +71,13 @@ pub fn is_meant(wanted: &str, rule: &Rule) -> bool {
 }
 
 /// Asks the selected rules about a tree.
-pub fn assess(tree: &Tree, recording: &Recording, selection: &Selection) -> Assessment {
-    let scene = Scene::new(tree, recording);
+pub fn assess(
+    tree: &Tree,
+    pools: &Pools,
+    recording: &Recording,
+    selection: &Selection,
+) -> Assessment {
+    let scene = Scene::new(tree, pools, recording);
     let mut all = Assessment::default();
     for rule in RULES.iter().filter(|rule| selection.has(rule)) {
         let mut found = Found::default();

@@ -5,7 +5,7 @@ use crate::{
         Finding, Rule, Scene, Severity, Value,
         needs::Need,
         rule::Found,
-        scene::{errno_name, grouped_by, keys},
+        scene::{grouped_by, keys},
     },
     model::{ExecFailure, How, Process},
 };
@@ -50,7 +50,7 @@ fn detect(scene: &Scene<'_>, found: &mut Found) {
         let tries = members[0].failed_execs.unwrap_or(1);
         let finding = Finding::new(&RULE, keys(&members))
             .at(first)
-            .with("errno", Value::Word(errno_name(errno)))
+            .with("errno", Value::Error(errno))
             .with("tries", Value::Count(tries, "call", "calls"))
             .with("first_ns", Value::At(first))
             .with(

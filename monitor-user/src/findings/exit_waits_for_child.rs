@@ -30,7 +30,9 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn detect(scene: &Scene<'_>, found: &mut Found) {
-    for child in scene.tree.processes.iter().filter(|p| stayed_a_copy(p)) {
+    let is_no_worker = |p: &&Process| scene.pools.role(p.key).is_none();
+    let children = scene.tree.processes.iter().filter(|p| stayed_a_copy(p));
+    for child in children.filter(is_no_worker) {
         let Some((parent, wait)) = scene
             .creator(child)
             .and_then(|parent| Some((parent, last_wait(parent, child)?)))
@@ -68,7 +70,7 @@ fn last_wait<'a>(parent: &'a Process, child: &Process) -> Option<&'a Wait> {
 mod tests {
     use super::*;
     use crate::{
-        findings::testkit::{raised, unassessed},
+        findings::testkit::{pool, raised, unassessed},
         model::testkit::Story,
     };
 
@@ -95,6 +97,18 @@ mod tests {
             "python3 m.py (pid 10) did nothing from 300 ms after the start on but wait 1.5 s for its child python3 m.py \
              (pid 20) to end, and ended then"
         );
+    }
+
+    #[test]
+    fn workers_of_a_pool_do_not_count() {
+        let mut story = pool();
+        story
+            .after(1500)
+            .exit(20, 0)
+            .slept(10, 10, 1500, "wait4")
+            .reaped(20);
+        story.exit(21, 0).reaped(21).exit(10, 0);
+        assert_eq!(raised(&story, RULE.id), []);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::{
     findings::{Rule, Scene},
-    units::{Bytes, Nanos, ProcessKey, grouped, signal_name},
+    units::{Bytes, Nanos, ProcessKey, errno_name, grouped, signal_name},
 };
 
 /// Letters of a name in a sentence.
@@ -60,6 +60,8 @@ pub enum Value {
     Processes(Vec<ProcessKey>),
     /// A signal.
     Signal(u32),
+    /// An error of a system call (`errno`).
+    Error(u32),
     /// Bytes that a person chose: a name, a path.
     Text(Vec<u8>),
     /// A word of ours.
@@ -203,6 +205,7 @@ fn told(scene: &Scene<'_>, value: &Value) -> String {
         Value::Process(key) => one(scene, *key),
         Value::Processes(keys) => group(scene, keys),
         Value::Signal(signal) => signal_name(*signal),
+        Value::Error(errno) => errno_name(*errno),
         Value::Text(bytes) => String::from_utf8_lossy(bytes).into_owned(),
         Value::Word(word) => (*word).to_owned(),
     }

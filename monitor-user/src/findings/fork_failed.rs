@@ -1,8 +1,6 @@
 //! `fork.failed`: a call of fork, vfork or clone failed.
 
-use crate::findings::{
-    Finding, Rule, Scene, Severity, Value, needs::Need, rule::Found, scene::errno_name,
-};
+use crate::findings::{Finding, Rule, Scene, Severity, Value, needs::Need, rule::Found};
 
 const EAGAIN: u32 = 11;
 const ENOMEM: u32 = 12;
@@ -32,7 +30,7 @@ fn detect(scene: &Scene<'_>, found: &mut Found) {
         for (errno, n) in failures {
             let mut finding = Finding::new(&RULE, vec![process.key])
                 .with("calls", Value::Count(*n, "call", "calls"))
-                .with("errno", Value::Word(errno_name(*errno)))
+                .with("errno", Value::Error(*errno))
                 .with(
                     "live",
                     Value::Count(scene.tree.summary.max_live(), "process", "processes"),

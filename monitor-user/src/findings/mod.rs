@@ -8,6 +8,7 @@
 mod assess;
 mod explain;
 mod finding;
+mod living_on;
 mod needs;
 mod registry;
 mod rule;

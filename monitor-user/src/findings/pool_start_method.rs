@@ -42,19 +42,10 @@ fn detect(scene: &Scene<'_>, out: &mut Found) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{findings::testkit::raised, model::testkit::Story};
-
-    /// A `multiprocessing.Pool` of two copies, which have worked a little.
-    fn pool() -> Story {
-        let mut story = Story::new();
-        story.root(10, &["/usr/bin/python3", "x.py"]).after(10);
-        story.fork(10, 20).after(1).fork(10, 21).after(1);
-        for tid in 11..14 {
-            story.thread(10, tid);
-        }
-        story.after(50);
-        story
-    }
+    use crate::{
+        findings::testkit::{pool, raised},
+        model::testkit::Story,
+    };
 
     #[test]
     fn copies_are_forked_and_interpreters_spawned() {

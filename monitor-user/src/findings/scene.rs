@@ -20,14 +20,14 @@ pub struct Scene<'a> {
     /// Facts about the recording.
     pub recording: &'a Recording,
     /// Its pools of workers.
-    pub pools: Pools,
+    pub pools: &'a Pools,
     children: HashMap<ProcessKey, Vec<usize>>,
     start_ns: u64,
 }
 
 impl<'a> Scene<'a> {
-    /// From a tree and what is known about its recording.
-    pub fn new(tree: &'a Tree, recording: &'a Recording) -> Self {
+    /// From a tree, its pools, and what is known about its recording.
+    pub fn new(tree: &'a Tree, pools: &'a Pools, recording: &'a Recording) -> Self {
         let mut children: HashMap<ProcessKey, Vec<usize>> = HashMap::new();
         for (at, process) in tree.processes.iter().enumerate() {
             if let Some(creator) = process.created.creator {
@@ -39,7 +39,7 @@ impl<'a> Scene<'a> {
         Self {
             tree,
             recording,
-            pools: Pools::of(tree),
+            pools,
             children,
             start_ns,
         }
@@ -158,35 +158,6 @@ pub(super) fn signal(process: &Process) -> Option<u32> {
 pub(super) fn by_creator(process: &Process) -> Option<bool> {
     let by = process.sender.as_ref()?.process;
     Some(by.is_some() && by == process.created.creator)
-}
-
-/// Name of an error of a system call (`include/uapi/asm-generic/errno-base.h` and `errno.h`).
-pub(super) fn errno_name(errno: u32) -> &'static str {
-    match errno {
-        1 => "EPERM",
-        2 => "ENOENT",
-        4 => "EINTR",
-        5 => "EIO",
-        7 => "E2BIG",
-        8 => "ENOEXEC",
-        11 => "EAGAIN",
-        12 => "ENOMEM",
-        13 => "EACCES",
-        14 => "EFAULT",
-        16 => "EBUSY",
-        20 => "ENOTDIR",
-        21 => "EISDIR",
-        22 => "EINVAL",
-        23 => "ENFILE",
-        24 => "EMFILE",
-        26 => "ETXTBSY",
-        28 => "ENOSPC",
-        36 => "ENAMETOOLONG",
-        38 => "ENOSYS",
-        40 => "ELOOP",
-        80 => "ELIBBAD",
-        _ => "an error of unusual kind",
-    }
 }
 
 /// Processes in groups of equal keys; groups and members stay in order.

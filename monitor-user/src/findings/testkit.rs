@@ -2,12 +2,34 @@
 
 use crate::{
     findings::{Assessment, Finding, Selection, assess},
-    model::testkit::Story,
+    model::{pools::Pools, testkit::Story},
 };
+
+fn asked(story: &Story, selection: &Selection) -> Assessment {
+    let tree = story.tree();
+    assess(&tree, &Pools::of(&tree), &story.recorded(), selection)
+}
+
+/// What all rules say of a story.
+pub(super) fn all(story: &Story) -> Assessment {
+    asked(story, &Selection::default())
+}
+
+/// A `multiprocessing.Pool` of two copies, which have worked a little: owner 10, workers 20 and 21.
+pub(super) fn pool() -> Story {
+    let mut story = Story::new();
+    story.root(10, &["/usr/bin/python3", "x.py"]).after(10);
+    story.fork(10, 20).after(1).fork(10, 21).after(1);
+    for tid in 11..14 {
+        story.thread(10, tid);
+    }
+    story.after(50);
+    story
+}
 
 fn only(story: &Story, id: &str) -> Assessment {
     let selection = Selection::new(vec![id.to_owned()], Vec::new()).unwrap();
-    assess(&story.tree(), &story.recorded(), &selection)
+    asked(story, &selection)
 }
 
 /// What the rule found in a story.

@@ -104,7 +104,7 @@ fn a_healthy_tree_has_no_findings() {
         story.exit(pid, 0).after(15).reaped(pid);
     }
     story.after(1).exit(10, 0).reaped(10);
-    let all = assess(&story.tree(), &story.recorded(), &Selection::default());
+    let all = testkit::all(&story);
     assert_eq!(all, Assessment::default());
 }
 
@@ -164,7 +164,7 @@ fn the_most_severe_come_first_and_what_is_told_steps_back() {
         .reaped(20)
         .exit(10, 0)
         .reaped(10);
-    let all = assess(&story.tree(), &story.recorded(), &Selection::default());
+    let all = testkit::all(&story);
     let ids: Vec<_> = all
         .findings
         .iter()

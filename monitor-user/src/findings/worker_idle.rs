@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn much_memory_for_nothing_is_a_warning() {
         let severity = |mib| raised(&pool(mib, [500, 0, 0]), RULE.id)[0].severity;
-        assert_eq!(severity(100), Severity::Info);
+        assert_eq!(severity(126), Severity::Info);
         assert_eq!(severity(128), Severity::Warning);
     }
 

@@ -74,22 +74,7 @@ fn is_loss(pool: &Pool, worker: &Process) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        findings::testkit::{raised, unassessed},
-        model::testkit::Story,
-    };
-
-    /// A `multiprocessing.Pool` of two copies, which have worked a little.
-    fn pool() -> Story {
-        let mut story = Story::new();
-        story.root(10, &["/usr/bin/python3", "x.py"]).after(10);
-        story.fork(10, 20).after(1).fork(10, 21).after(1);
-        for tid in 11..14 {
-            story.thread(10, tid);
-        }
-        story.after(50);
-        story
-    }
+    use crate::findings::testkit::{pool, raised, unassessed};
 
     #[test]
     fn whoever_but_the_pool_did_it() {

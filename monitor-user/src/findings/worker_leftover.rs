@@ -1,14 +1,8 @@
 //! `worker.leftover`: workers live on after their owner ended.
 
 use crate::findings::{
-    Finding, Rule, Scene, Severity, Value,
-    needs::Need,
-    rule::Found,
-    scene::{found, keys, lived_until, signal},
+    Rule, Scene, Severity, living_on::living_on, needs::Need, rule::Found, scene::signal,
 };
-
-/// Workers that leave within this time after their owner don't count, ns: it takes them a moment to notice.
-const GRACE_NS: u64 = 250_000_000;
 
 pub(super) const RULE: Rule = Rule {
     id: "worker.leftover",
@@ -25,51 +19,20 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn detect(scene: &Scene<'_>, out: &mut Found) {
-    for pool in &scene.pools.pools {
-        let Some(owner) = scene.process(pool.owner) else {
-            continue;
-        };
-        let Some(end) = owner.end_ns().filter(|_| signal(owner).is_none()) else {
-            continue;
-        };
-        let mut workers = found(scene, &pool.workers);
-        workers.retain(|worker| {
-            let until = lived_until(scene, worker);
-            until.is_some_and(|until| until > end.saturating_add(GRACE_NS))
-        });
-        let last = workers.iter().filter_map(|w| lived_until(scene, w)).max();
-        let Some(last) = last else { continue };
-        let finding = Finding::new(&RULE, keys(&workers))
-            .at(end)
-            .with("owner", Value::Process(pool.owner))
-            .with_known("signal", signal(owner).map(Value::Signal))
-            .with("after_ns", Value::Span(last - end));
-        out.push(finding.say(
-            scene,
-            "{who} lived on for {after_ns} after the owner of their pool, {owner}, had ended",
-        ));
+    for (finding, owner) in living_on(scene, &RULE) {
+        if signal(owner).is_none() {
+            out.push(finding.say(
+                scene,
+                "{who} lived on for {after_ns} after the owner of their pool, {owner}, had ended",
+            ));
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        findings::testkit::{raised, unassessed},
-        model::testkit::Story,
-    };
-
-    /// A `multiprocessing.Pool` of two copies, which have worked a little.
-    fn pool() -> Story {
-        let mut story = Story::new();
-        story.root(10, &["/usr/bin/python3", "x.py"]).after(10);
-        story.fork(10, 20).after(1).fork(10, 21).after(1);
-        for tid in 11..14 {
-            story.thread(10, tid);
-        }
-        story.after(50);
-        story
-    }
+    use crate::findings::testkit::{pool, raised, unassessed};
 
     #[test]
     fn after_the_owner_ended() {

@@ -137,7 +137,7 @@ pub struct Process {
     pub stopped_ns: Option<u64>,
     /// Who sent the signal that ended it, if one did.
     pub sender: Option<Sender>,
-    /// Failed calls of exec in order, the first 256; `None` if such calls weren't watched.
+    /// Failed calls of exec in order, of more than 256 the first 255 and the last; `None` if such calls weren't watched.
     pub exec_failures: Option<Vec<ExecFailure>>,
     /// How many there were in all.
     pub failed_execs: Option<u64>,

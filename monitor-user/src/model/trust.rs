@@ -125,7 +125,7 @@ pub(super) fn trust(context: &Context<'_>, gaps: &Gaps, events: u64) -> Trust {
         ));
     }
     for (hook, stand_in) in &recording.stand_ins {
-        notes.push(format!("This kernel has no hook {hook}: {stand_in}."));
+        notes.push(format!("Without the hook {hook}: {stand_in}."));
     }
     notes.extend(gap_notes(gaps));
     let fits = gaps.forks + gaps.execs + gaps.ends + gaps.mm_ends + gaps.threads == 0;

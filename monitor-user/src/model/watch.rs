@@ -107,13 +107,13 @@ impl Watched {
 
     pub(super) fn exec_failed(&mut self, time_ns: u64, failed: &ExecFailed) {
         self.failed_execs += 1;
-        if self.exec_failures.len() < FAILURES {
-            self.exec_failures.push(ExecFailure {
-                time_ns,
-                errno: failed.errno,
-                filename: failed.filename.clone(),
-            });
-        }
+        // Of more than are kept the last one tells how it came out.
+        self.exec_failures.truncate(FAILURES - 1);
+        self.exec_failures.push(ExecFailure {
+            time_ns,
+            errno: failed.errno,
+            filename: failed.filename.clone(),
+        });
     }
 
     pub(super) fn fork_failed(&mut self, errno: u32) {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::{
     findings::{Assessment, Finding, Severity, Unassessed, Value},
     report::{ByteText, Id},
-    units::{ProcessKey, signal_name},
+    units::{ProcessKey, errno_name, signal_name},
 };
 
 /// Something that went wrong or is worth knowing, or a kind of that which could not be judged.
@@ -96,6 +96,7 @@ fn piece(value: &Value, id: &impl Fn(ProcessKey) -> Id) -> Evidence {
         }
         Value::Process(key) => Evidence::Process(id(*key)),
         Value::Processes(keys) => Evidence::Processes(keys.iter().copied().map(id).collect()),
+        Value::Error(errno) => Evidence::Text(ByteText(errno_name(*errno).into_bytes())),
         Value::Signal(signal) => Evidence::Text(ByteText(signal_name(*signal).into_bytes())),
         Value::Text(bytes) => Evidence::Text(ByteText(bytes.clone())),
         Value::Word(word) => Evidence::Text(ByteText(word.as_bytes().to_vec())),

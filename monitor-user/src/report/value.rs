@@ -225,7 +225,7 @@ pub struct ProcessReport {
     pub blocked_at_end: Option<BlockedReport>,
     /// Its longest waits, of those of at least `recording.sleep_ns`, in order.
     pub waits: Vec<WaitReport>,
-    /// Calls of exec that failed, in order; the first 256. `None` if they weren't watched.
+    /// Calls of exec that failed, in order; of more than 256 the first 255 and the last. `None` if they weren't watched.
     pub exec_failures: Option<Vec<ExecFailureReport>>,
     /// How many there were.
     pub failed_execs: Option<u64>,
@@ -494,7 +494,7 @@ impl Report {
             processes: tree.processes.iter().map(process).collect(),
             pools: pools::reports(tree, &pools),
             tree: tree_report(tree, recording, &id),
-            findings: findings(&assess(tree, recording, selection), &id),
+            findings: findings(&assess(tree, &pools, recording, selection), &id),
             trust: TrustReport {
                 events: tree.trust.events,
                 lost_events: tree.trust.lost_events,

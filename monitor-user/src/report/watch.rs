@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use nix::errno::Errno;
 use serde::Serialize;
 
 use crate::{
     event::{Sender, SenderKind},
     model::{Blocked, Process, Stall, Wait},
     report::{ByteText, value::Id},
-    units::ProcessKey,
+    units::{ProcessKey, errno_name},
 };
 
 /// Who sent a signal.
@@ -148,15 +147,6 @@ pub(super) fn stall(stall: &Stall) -> StallReport {
     }
 }
 
-/// Name of an error, or its number where it has none.
-fn errno_name(errno: u32) -> String {
-    let known = i32::try_from(errno).map(Errno::from_raw);
-    match known {
-        Ok(known) if known != Errno::UnknownErrno => format!("{known:?}"),
-        _ => format!("errno {errno}"),
-    }
-}
-
 impl SenderReport {
     /// As a part of a sentence: "the kernel", "process 12 (sh)".
     pub(super) fn words(&self) -> String {
@@ -165,18 +155,5 @@ impl SenderReport {
         }
         let name = crate::report::escape::escape(&self.comm.0);
         format!("process {} ({name})", self.pid)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn errors_have_their_names_and_others_their_numbers() {
-        assert_eq!(errno_name(2), "ENOENT");
-        assert_eq!(errno_name(11), "EAGAIN");
-        assert_eq!(errno_name(4000), "errno 4000");
-        assert_eq!(errno_name(u32::MAX), "errno 4294967295");
     }
 }
