@@ -303,3 +303,63 @@ fn healthy_programs_have_no_warnings() -> anyhow::Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn a_worker_that_dies_and_is_replaced() -> anyhow::Result<()> {
+    for workers in [2, 5] {
+        pair("dies", "worker.killed", workers, 1)?;
+        pair("dies", "worker.replaced", workers, 1)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn workers_that_are_renewed_by_plan() -> anyhow::Result<()> {
+    let _alone = harness::alone()?;
+    // Six tasks for each worker, two in each life: two lives of each place end before the last ones begin.
+    let (bad, _) = recorded("recycles", "bad", 3)?;
+    let [finding] = of(&bad, "worker.recycled")[..] else {
+        anyhow::bail!("not one: {:#?}", bad.findings);
+    };
+    ensure!(finding.subjects.len() >= 6, "{finding:#?}");
+    ensure!(of(&bad, "worker.killed").is_empty() && of(&bad, "worker.replaced").is_empty());
+    let (good, _) = recorded("recycles", "good", 3)?;
+    ensure!(
+        of(&good, "worker.recycled").is_empty(),
+        "{:#?}",
+        good.findings
+    );
+    Ok(())
+}
+
+#[test]
+fn workers_that_never_had_anything_to_do() -> anyhow::Result<()> {
+    for workers in [2, 4] {
+        pair("idles", "worker.idle", workers, workers as usize - 1)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn workers_whose_owner_was_killed() -> anyhow::Result<()> {
+    for workers in [2, 3] {
+        pair("orphans", "worker.orphaned", workers, workers as usize)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn workers_whose_owner_went_without_them() -> anyhow::Result<()> {
+    for workers in [2, 3] {
+        pair("leftover", "worker.leftover", workers, workers as usize)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn an_executor_that_gives_up() -> anyhow::Result<()> {
+    for workers in [2, 4] {
+        pair("breaks", "pool.broken", workers, 1)?;
+    }
+    Ok(())
+}

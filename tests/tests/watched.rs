@@ -75,6 +75,15 @@ fn the_kernel_s_signals_are_the_kernel_s() -> anyhow::Result<()> {
 }
 
 #[test]
+fn signals_of_a_timer_that_are_handled_fill_no_trace() -> anyhow::Result<()> {
+    // The timer rings so many times, and each would be a row.
+    let Watched { report, child, .. } = watched("rings", 1000)?;
+    ensure!(child.signal() == Some(14), "{child:#?}");
+    ensure!(report.trust.events < 500, "{:?}", report.trust);
+    Ok(())
+}
+
+#[test]
 fn a_child_whose_threads_all_waited_was_blocked() -> anyhow::Result<()> {
     for threads in [0, 3] {
         let Watched { child, .. } = watched("blocks", threads)?;
