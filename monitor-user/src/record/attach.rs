@@ -18,7 +18,8 @@ use nix::unistd::getuid;
 
 use super::{
     RecordError,
-    load::{LoadError, Loaded, NO_MAP, chain},
+    load::{Loaded, NO_MAP},
+    refusal::{LoadError, chain},
 };
 use crate::{
     event::{Event, Found, Mm, What},

@@ -3,43 +3,37 @@
 use std::{
     collections::VecDeque,
     ffi::OsString,
-    os::{
-        fd::{AsRawFd, RawFd},
-        unix::ffi::{OsStrExt, OsStringExt},
-    },
-    path::Path,
     sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel},
     thread,
     time::Duration,
 };
 
-use aya::maps::{MapData, RingBuf};
-use monitor_ebpf::abi::MOST_CPUS;
 use nix::{sys::signal::Signal, unistd::Pid};
 use tokio::{
-    io::{Interest, unix::AsyncFd},
+    io::unix::AsyncFd,
     time::{Instant, MissedTickBehavior, interval, sleep_until},
 };
 
 use super::{
-    RecordError,
-    attach::{self, Arguments, Attach},
+    Options, RecordError,
+    attach::Arguments,
     charge,
-    launch::{Child, Command},
-    load::{LoadError, LoadOptions, Loaded, Passes, Resolution, StderrLog},
+    load::{Loaded, StderrLog},
     losses::{Losses, full_tables},
-    privileges, redact,
+    prepare::{Prepared, prepare, start},
+    redact,
+    ring::{Ring, watch},
     running::{Running, ended, pass_on},
     signals::Signals,
     sorter::Sorter,
     survivors,
-    until::{self, After, Stop, Until},
-    verify::{Kept, Verifier},
+    until::{self, After, Stop},
+    verify::Verifier,
 };
 use crate::{
     decode::Decoder,
-    event::{Conditions, Event, Kept as KeptVariables, Recording, What},
-    host::{conditions::conditions, facts, memory_group::Choice, user::Invoker},
+    event::{Event, Recording, What},
+    host::facts,
     units::ProcessKey,
 };
 
@@ -62,46 +56,6 @@ const BATCHES: usize = 16;
 const GIVE_UP_NS: u64 = 50_000_000;
 /// Records taken from the ring buffer before signals and timers have their turn.
 const DRAIN_RECORDS: usize = 1 << 15;
-
-/// How to record.
-#[derive(Clone, Debug)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is an option of its own"
-)]
-pub struct Options {
-    /// Size of the ring buffer, bytes; rounded up to a power of two and a page.
-    pub buffer_bytes: u32,
-    /// How exactly memory is followed.
-    pub resolution: Resolution,
-    /// Hooks to leave out, for tests.
-    pub without: Vec<String>,
-    /// Which programs are attached, for tests; `None`: what this kernel needs.
-    pub passes: Option<Passes>,
-    /// Possible CPUs up to which their parts of counters are added up, for tests; `None`: as many as the kernel's
-    /// verifier takes.
-    pub most_cpus: Option<u32>,
-    /// Calls of exec and fork that fail are told of, at some cost for each system call on the host.
-    pub failed_calls: bool,
-    /// Compare what is recorded with `/proc` meanwhile.
-    pub verify: bool,
-    /// Print messages of the BPF programs.
-    pub debug: bool,
-    /// Keep argument lists as they are: secrets in them aren't hidden.
-    pub keep_arguments: bool,
-    /// Variables of the environment that are kept of each program.
-    pub kept_variables: KeptVariables,
-    /// Nothing that the command executes can gain privileges.
-    pub no_new_privileges: bool,
-    /// The user behind sudo, as whom the command runs; `None`: as whoever runs rtrace.
-    pub invoker: Option<Invoker>,
-    /// Which memory control group the command is charged to.
-    pub charge: Choice,
-    /// Which processes that are there already are recorded.
-    pub attach: Attach,
-    /// When the recording ends.
-    pub until: Until,
-}
 
 /// Takes events in order. Runs in a thread of its own.
 pub trait Sink: Send {
@@ -205,151 +159,6 @@ pub fn record<S: Sink + 'static>(
     })
 }
 
-/// Everything that takes rights, done.
-struct Prepared {
-    loaded: Loaded,
-    /// What will be the command.
-    child: Option<Child>,
-    charge: Option<charge::Watch>,
-    /// Of processes that are there already.
-    arguments: Arguments,
-    kept: Option<Kept>,
-    recording: Recording,
-}
-
-/// Puts the kernel side in place, forks what will be the command, finds who is there, and gives up what isn't needed
-/// any more.
-fn prepare(words: &[OsString], options: &Options) -> Result<Prepared, RecordError> {
-    let invoker = options.invoker.as_ref();
-    let environment = invoker.map_or_else(
-        || std::env::vars_os().collect(),
-        |invoker| invoker.environment.clone(),
-    );
-    options.attach.check()?;
-    let conditions = conditions_of(options, !words.is_empty());
-    let command = (!words.is_empty())
-        .then(|| Command::find(words, &environment, invoker))
-        .transpose()?
-        .map(|command| {
-            if options.no_new_privileges {
-                command.without_new_privileges()
-            } else {
-                command
-            }
-        });
-    let group = command
-        .is_some()
-        .then(|| charge::Plan::new(&options.charge))
-        .transpose()?;
-    let buffer_bytes = ring_size(options.buffer_bytes);
-    let mut loaded = load(options, buffer_bytes)?;
-    let child = command.map(Command::fork).transpose()?;
-    let root = child
-        .as_ref()
-        .map(|child| child.pid.as_raw().unsigned_abs());
-    let mut charge = None;
-    if let (Some(root), Some(group)) = (root, group) {
-        loaded.track_root(root)?;
-        charge = group.begin(root)?;
-    }
-    if charge.as_ref().is_some_and(charge::Watch::is_charged) {
-        loaded.read_charge()?;
-    }
-    let (mut arguments, mut start_ns) = (Arguments::default(), facts::boot_ns());
-    let mut attached_ns = None;
-    if options.attach.is_wanted() {
-        (arguments, start_ns) = attach::find(&mut loaded, &options.attach)?;
-        attached_ns = Some(facts::boot_ns());
-    }
-    let kept = options.verify.then(|| loaded.kept()).transpose()?;
-    privileges::give_up(invoker, options.verify, || loaded.can_read_maps())?;
-    let recording = Recording {
-        buffer_bytes: u64::from(buffer_bytes),
-        charge: charge.as_ref().map(charge::Watch::charge),
-        root_pid: root.unwrap_or(0),
-        attached_pids: options.attach.pids.clone(),
-        whole_host: options.attach.whole_host,
-        attached_ns,
-        start_ns,
-        conditions,
-        ..describe(words, options, &environment, &loaded)
-    };
-    Ok(Prepared {
-        loaded,
-        child,
-        charge,
-        arguments,
-        kept,
-        recording,
-    })
-}
-
-/// Conditions of the command, which inherits them from here, or of the first process that was named. Before anything
-/// is loaded: that may raise a limit, which the command won't have.
-fn conditions_of(options: &Options, has_command: bool) -> Option<Conditions> {
-    let of = |process: &str| conditions(Path::new("/"), process);
-    if let Some(pid) = options.attach.pids.first() {
-        return Some(of(&pid.to_string()));
-    }
-    let invoker = options.invoker.as_ref();
-    has_command.then(|| {
-        let own = of("self");
-        Conditions {
-            uid: invoker.map(|invoker| invoker.uid.as_raw()).or(own.uid),
-            ..own
-        }
-    })
-}
-
-/// Lets the child become the command; returns when it runs.
-fn start(child: Child, loaded: &Loaded) -> Result<(), RecordError> {
-    let pid = child.release()?;
-    let sees_execs = !loaded
-        .missing
-        .iter()
-        .any(|hook| hook == "sched_process_exec");
-    if sees_execs {
-        check_start(loaded, pid)?;
-    }
-    Ok(())
-}
-
-/// Puts the kernel side in place.
-fn load(options: &Options, buffer_bytes: u32) -> Result<Loaded, LoadError> {
-    Loaded::new(&LoadOptions {
-        buffer_bytes,
-        resolution: options.resolution,
-        without: &options.without,
-        passes: options.passes,
-        most_cpus: options.most_cpus.unwrap_or(MOST_CPUS),
-        failed_calls: options.failed_calls,
-        attach: &options.attach,
-        debug: options.debug,
-    })
-}
-
-/// What is recorded here and how, as far as it is known before the command runs.
-fn describe(
-    words: &[OsString],
-    options: &Options,
-    environment: &[(OsString, OsString)],
-    loaded: &Loaded,
-) -> Recording {
-    let mut recording = facts::recording(&shown(words, options), environment);
-    options.resolution.note(&mut recording);
-    loaded.note(&mut recording);
-    recording
-}
-
-/// The command as it is written down.
-fn shown(words: &[OsString], options: &Options) -> Vec<OsString> {
-    let mut argv: Vec<Vec<u8>> = words.iter().map(|word| word.as_bytes().to_vec()).collect();
-    if !options.keep_arguments {
-        redact::hide(&mut argv);
-    }
-    argv.into_iter().map(OsString::from_vec).collect()
-}
-
 fn run_sink<S: Sink>(mut sink: S, messages: &Receiver<Message>) -> S {
     while let Ok(message) = messages.recv() {
         match message {
@@ -359,34 +168,6 @@ fn run_sink<S: Sink>(mut sink: S, messages: &Receiver<Message>) -> S {
         }
     }
     sink
-}
-
-/// A size that the kernel takes: a power of two and at least a page.
-fn ring_size(wanted: u32) -> u32 {
-    let page = u32::try_from(facts::page_size()).unwrap_or(4096);
-    wanted
-        .max(page)
-        .checked_next_power_of_two()
-        .unwrap_or(1 << 31)
-}
-
-struct Ring(RingBuf<MapData>);
-
-impl AsRawFd for Ring {
-    fn as_raw_fd(&self) -> RawFd {
-        self.0.as_raw_fd()
-    }
-}
-
-/// Makes the ring buffer something to wait for.
-#[expect(
-    unsafe_code,
-    reason = "tokio asks for the promise that the descriptor stays open"
-)]
-fn watch(ring: RingBuf<MapData>) -> Result<AsyncFd<Ring>, RecordError> {
-    // SAFETY: the map owns its descriptor and lives as long as what watches it.
-    unsafe { AsyncFd::register_with_interest(Ring(ring), Interest::READABLE) }
-        .map_err(|error| RecordError::system("cannot wait for the ring buffer", error))
 }
 
 struct Collector {
@@ -775,36 +556,5 @@ impl Collector {
         }
         self.recording.late_events = self.sorter.late();
         self.recording
-    }
-}
-
-/// Whether the command really runs: its first exec was seen.
-///
-/// Exec closes the pipe a little before its own event.
-fn check_start(loaded: &Loaded, pid: Pid) -> Result<(), RecordError> {
-    for _ in 0..200 {
-        match loaded.root_has_started(pid.as_raw().unsigned_abs()) {
-            Some(true) => return Ok(()),
-            Some(false) => thread::sleep(Duration::from_micros(500)),
-            None => {
-                let reason = std::io::Error::other("it was killed before it ran");
-                return Err(RecordError::system("cannot start the command", reason));
-            }
-        }
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_ring_buffer_is_a_power_of_two_of_pages() {
-        let page = u32::try_from(facts::page_size()).unwrap();
-        assert_eq!(ring_size(1), page);
-        assert_eq!(ring_size(page + 1), 2 * page);
-        assert_eq!(ring_size(16 << 20), 16 << 20);
-        assert_eq!(ring_size(u32::MAX), 1 << 31);
     }
 }

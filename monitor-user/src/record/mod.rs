@@ -3,16 +3,22 @@
 mod attach;
 mod charge;
 mod collect;
+mod config;
 mod cpu_parts;
 mod hooks;
 mod janitor;
 mod launch;
 mod load;
 mod losses;
+mod maps;
 mod object;
+mod options;
 mod places;
+mod prepare;
 mod privileges;
 mod redact;
+mod refusal;
+mod ring;
 mod running;
 mod signals;
 mod sorter;
@@ -21,10 +27,12 @@ mod until;
 mod verify;
 
 pub use attach::Attach;
-pub use collect::{Options, Outcome, Sink, record};
+pub use collect::{Outcome, Sink, record};
 pub use hooks::{HOOKS, Hook, Support, support};
 pub use launch::{Command, LaunchError};
-pub use load::{BTF, LoadError, Passes, Resolution, try_load};
+pub use load::{BTF, Passes, Resolution, try_load};
+pub use options::Options;
+pub use refusal::LoadError;
 pub use running::Running;
 pub use until::{After, Until};
 

@@ -56,7 +56,7 @@ pub(super) fn snapshots(loaded: &Loaded) -> Vec<Event> {
                     parent,
                     zombie: is_dead,
                     first_run_ns: (process.first_run_ns != 0).then_some(process.first_run_ns),
-                    stopped_ns: loaded.sleep_ns().map(|_| process.stopped_ns + stop_ns),
+                    stopped_ns: loaded.sleep_ns.map(|_| process.stopped_ns + stop_ns),
                     found: None,
                 }),
             })
@@ -74,7 +74,7 @@ fn sleeps<'a>(
     waiting: &'a [(u32, ThreadState)],
 ) -> impl Iterator<Item = Event> + 'a {
     let time_ns = facts::boot_ns();
-    let least_ns = loaded.sleep_ns().unwrap_or(u64::MAX);
+    let least_ns = loaded.sleep_ns.unwrap_or(u64::MAX);
     waiting.iter().filter_map(move |(tid, thread)| {
         let (_, process) = tracked.iter().find(|(pid, process)| {
             *pid == thread.pid && process.flags & TrackedProcess::PENDING == 0

@@ -9,7 +9,7 @@ use aya::{
 use monitor_ebpf::abi::{AddressSpace, TrackedProcess};
 use zerocopy::FromBytes;
 
-use crate::record::load::LoadError;
+use crate::record::refusal::LoadError;
 
 type Processes = HashMap<MapData, u32, [u8; size_of::<TrackedProcess>()]>;
 type Spaces = HashMap<MapData, u64, [u8; size_of::<AddressSpace>()]>;
