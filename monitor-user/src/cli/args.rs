@@ -81,7 +81,7 @@ pub(super) struct RecordArguments {
     /// command.
     #[arg(long, value_name = "auto|off|PATH", default_value = "auto", value_parser = charge)]
     pub(super) charge: Choice,
-    /// Don't watch for calls of exec and fork that fail, which costs each system call of the whole host some 100 ns
+    /// Don't watch for calls of exec and fork that fail, which costs each system call of the whole host some 60 ns
     /// while it is recorded.
     #[arg(long)]
     pub(super) no_failed_calls: bool,
