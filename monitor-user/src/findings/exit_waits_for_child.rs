@@ -1,10 +1,13 @@
 //! `exit.waits_for_child`: a process had nothing left to do but wait for a child to end.
 
+use std::collections::HashSet;
+
 use crate::{
     findings::{
         Finding, Rule, Scene, Severity, Value, needs::Need, rule::Found, scene::stayed_a_copy,
     },
     model::{Process, Wait},
+    units::ProcessKey,
 };
 
 /// It waited for at least this long, ns.
@@ -20,7 +23,7 @@ pub(super) const RULE: Rule = Rule {
         program is long done, the command seems to hang while that child works on, or hangs itself.",
     measured: "A thread of the process waited in wait4 or waitid for at least 1 s until the child ended, and the \
         process ended within 0.5 s after that. The child was made by fork and never executed a program; workers of a \
-        pool don't count.",
+        pool of a known kind don't count.",
     advice: "end the child when the work is done (an event, a sentinel in its queue, terminate), or start it with \
         daemon=True if it may be killed at exit",
     wrong: "A program whose purpose it is to wait for that child looks the same.",
@@ -30,7 +33,10 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn detect(scene: &Scene<'_>, found: &mut Found) {
-    let is_no_worker = |p: &&Process| scene.pools.role(p.key).is_none();
+    // Children that are only alike are no pool that joins its workers.
+    let known = scene.pools.pools.iter().filter(|p| p.kind.is_some());
+    let workers: HashSet<ProcessKey> = known.flat_map(|p| p.workers.iter().copied()).collect();
+    let is_no_worker = |p: &&Process| !workers.contains(&p.key);
     let children = scene.tree.processes.iter().filter(|p| stayed_a_copy(p));
     for child in children.filter(is_no_worker) {
         let Some((parent, wait)) = scene
@@ -109,6 +115,23 @@ mod tests {
             .reaped(20);
         story.exit(21, 0).reaped(21).exit(10, 0);
         assert_eq!(raised(&story, RULE.id), []);
+    }
+
+    #[test]
+    fn children_that_are_only_alike_do() {
+        let mut story = Story::new();
+        story
+            .root(10, &["python3", "m.py"])
+            .fork(10, 20)
+            .fork(10, 21);
+        story
+            .after(300)
+            .signal(10, 20, 15)
+            .killed(20, 15)
+            .reaped(20);
+        story.after(1500).exit(21, 0).slept(10, 10, 1500, "wait4");
+        story.after(20).reaped(21).exit(10, 0);
+        assert_eq!(raised(&story, RULE.id)[0].subjects[0], story.key(21));
     }
 
     #[test]

@@ -10,6 +10,9 @@ const FAILURES: usize = 256;
 const MOVES: usize = 64;
 /// Longest waits that are kept of a process.
 const WAITS: usize = 8;
+/// The kernel wakes a thread before it shows the signal that does so: that long, at most, ns. It is also what waits
+/// that are told of last at least, so that shorter work isn't told from none anyway.
+const WOKEN_NS: u64 = 100_000_000;
 /// Threads that end within this time before the last one may have been ended by the same signal, ns.
 const TOGETHER_NS: u64 = 1_000_000_000;
 
@@ -174,7 +177,8 @@ impl Watched {
         let ended = self.ended.iter().filter(|(at, _)| *at >= killed_ns);
         let waits: Option<Vec<&Wait>> = ended.map(|(_, wait)| wait.as_ref()).collect();
         let waits = waits?;
-        let is_until_then = |wait: &&Wait| wait.since_ns < killed_ns && wait.until_ns >= killed_ns;
+        let woken_ns = killed_ns.saturating_sub(WOKEN_NS);
+        let is_until_then = |wait: &&Wait| wait.since_ns < killed_ns && wait.until_ns >= woken_ns;
         waits.iter().all(is_until_then).then(|| blocked(&waits))?
     }
 

@@ -129,6 +129,22 @@ fn who_waited_until_killed_was_blocked_and_who_ran_was_not() {
 }
 
 #[test]
+fn a_thread_may_be_seen_to_run_before_the_signal_that_woke_it_is_seen() {
+    for (ms, is_blocked) in [(100, true), (101, false)] {
+        let mut story = story();
+        story.after(2000).slept(11, 11, 1900, "futex").after(ms);
+        story
+            .signal(10, 11, KILL)
+            .after(1)
+            .killed(11, KILL)
+            .exit(12, 0);
+        let tree = story.exit(10, 0).tree();
+        let blocked = &process(&tree, 11).blocked_at_end;
+        assert_eq!(blocked.is_some(), is_blocked, "{ms} ms");
+    }
+}
+
+#[test]
 fn one_thread_that_ran_is_enough_to_be_not_blocked() {
     let mut story = story();
     story.thread(11, 21).after(2000).signal(10, 11, KILL);
