@@ -5,6 +5,7 @@
 //! * [`disk`] is a file system that can be filled or broken,
 //! * [`harness`] records a command in a fresh folder and reads the report,
 //! * [`hosts`] are hosts that can't record, simulated,
+//! * [`kernel_log`] is what the kernel wrote of those that it killed for memory,
 //! * [`report`] is the JSON report as typed values,
 //! * [`truth`] reads what a random tree logged about itself and compares,
 //! * [`witness`] is an independent record of the same run by `perf` or `strace`.
@@ -17,6 +18,7 @@ pub mod differences;
 pub mod disk;
 pub mod harness;
 pub mod hosts;
+pub mod kernel_log;
 pub mod lone_surrogates;
 pub mod report;
 pub mod truth;

@@ -382,6 +382,8 @@ pub struct Oom {
     pub rss_bytes: Option<u64>,
     /// Anonymous pages.
     pub rss_anon_bytes: Option<u64>,
+    /// Pages of files.
+    pub rss_file_bytes: Option<u64>,
     /// Shared memory.
     pub rss_shmem_bytes: Option<u64>,
     /// Size of the address space.

@@ -32,7 +32,6 @@ pub struct Verification {
     /// were reaped (`ru_maxrss` of `wait4`), bytes. For information only: the kernel takes it from approximate
     /// counters, and the recorder's copy that executed the command counts too.
     pub max_rss_bytes: Option<u64>,
-    // The control group's own peak belongs here, once the command has a group of its own.
 }
 
 impl Verification {

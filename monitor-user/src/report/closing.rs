@@ -4,7 +4,7 @@ use crate::{
     event::Recording,
     model::{Summary, bounds::sum_peak, skipped_events},
     report::{
-        ExitReport, alive,
+        ChargeReport, ExitReport, alive,
         escape::{escape, shorten},
         value::asked,
         verification, words,
@@ -139,10 +139,14 @@ fn processes(summary: &Summary) -> String {
 }
 
 fn checked(recording: &Recording) -> Vec<String> {
-    let found = recording.verification.as_ref();
-    let said = found.map(|found| verification::result(found, recording.start_ns));
-    said.unwrap_or_default()
-        .into_iter()
+    let Some(found) = &recording.verification else {
+        return Vec::new();
+    };
+    let slack = verification::charge_slack(recording.cpus, recording.page_size);
+    let charge = recording.charge.as_ref().map(ChargeReport::new);
+    let mut said = verification::result(found, recording.start_ns);
+    said.extend(charge.and_then(|charge| verification::group(&charge, slack)));
+    said.into_iter()
         .map(|sentence| match sentence.text.strip_prefix("Checked ") {
             Some(rest) => format!("checked:   {rest}"),
             None => format!("           {}", sentence.text),

@@ -2,9 +2,13 @@
 
 use crate::{
     event::{Difference, Skipped, Verification},
-    report::words,
+    report::{ChargeReport, words},
     units::{Bytes, Nanos},
 };
+
+/// The kernel charges ahead by up to this many pages for each CPU (`MEMCG_CHARGE_BATCH`, less before 6.1), and notes a
+/// new peak without a lock, so that of two CPUs the one with less may come last (`page_counter_try_charge`).
+const CHARGED_AHEAD: u64 = 64;
 
 /// Differences that are told one by one.
 const TOLD: usize = 3;
@@ -36,6 +40,38 @@ pub(super) fn result(found: &Verification, start_ns: u64) -> Vec<Sentence> {
     let told = found.shown.iter().take(TOLD);
     out.extend(told.map(|difference| bad(differs(difference, start_ns))));
     out
+}
+
+/// The control group's own peak beside the highest charge that was recorded; `None` where either isn't known, or the
+/// kernel's may be of before the recording. `slack`: see [`charge_slack`].
+pub(super) fn group(charge: &ChargeReport, slack: u64) -> Option<Sentence> {
+    let (kernel, seen) = (charge.peak_bytes?, charge.peak_seen_bytes?);
+    let begin = format!(
+        "The control group's own peak is {} bytes, the highest charge that was recorded {}: ",
+        words::grouped(kernel),
+        words::grouped(seen)
+    );
+    Some(match kernel.checked_sub(seen) {
+        Some(0) => good(format!("{begin}the same.")),
+        Some(less) => good(format!(
+            "{begin}{} less, charged between two events.",
+            words::grouped(less)
+        )),
+        None if seen - kernel <= slack => good(format!(
+            "{begin}{} more, of at most {} by which the kernel's may be too low.",
+            words::grouped(seen - kernel),
+            words::grouped(slack)
+        )),
+        None => bad(format!(
+            "{begin}{} more than there ever was.",
+            words::grouped(seen - kernel)
+        )),
+    })
+}
+
+/// By how much the kernel's own peak of a group may be too low, bytes.
+pub(super) fn charge_slack(cpus: u32, page_size: u64) -> u64 {
+    CHARGED_AHEAD * u64::from(cpus) * page_size
 }
 
 /// What else is to be known about that.
@@ -120,7 +156,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::event::Compared;
+    use crate::event::{Charge, Compared};
 
     fn found() -> Verification {
         let compared = Compared {
@@ -193,6 +229,39 @@ mod tests {
                  they may differ by 0.",
             ]
         );
+    }
+
+    #[test]
+    fn the_groups_own_peak_is_told_beside_the_recorded_one() {
+        let mut charge = ChargeReport::new(&Charge {
+            version: 1,
+            ..Charge::default()
+        });
+        assert_eq!(group(&charge, 100), None);
+        charge.peak_bytes = Some(5000);
+        assert_eq!(group(&charge, 100), None);
+        for (seen, end, is_bad) in [
+            (5000, "recorded 5,000: the same.", false),
+            (
+                3999,
+                "recorded 3,999: 1,001 less, charged between two events.",
+                false,
+            ),
+            (
+                5100,
+                "recorded 5,100: 100 more, of at most 100 by which the kernel's may be too low.",
+                false,
+            ),
+            (5101, "recorded 5,101: 101 more than there ever was.", true),
+        ] {
+            charge.peak_seen_bytes = Some(seen);
+            let said = group(&charge, 100).unwrap();
+            let expected = format!(
+                "The control group's own peak is 5,000 bytes, the highest charge that was {end}"
+            );
+            assert_eq!((said.text, said.is_bad), (expected, is_bad));
+        }
+        assert_eq!(charge_slack(2, 4096), 2 * 64 * 4096);
     }
 
     #[test]

@@ -28,6 +28,15 @@ pub(super) fn ended(exit: &ExitReport) -> String {
     }
 }
 
+/// What part a process has, by its name in JSON.
+pub(super) fn role(name: &'static str) -> &'static str {
+    match name {
+        "resource_tracker" => "resource tracker",
+        "forkserver" => "fork server",
+        name => name,
+    }
+}
+
 /// `one` or `many` after its number, which has its thousands set apart.
 pub(super) fn count(n: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(n), if n == 1 { one } else { many })

@@ -6,13 +6,15 @@
 mod image;
 mod process;
 mod recording;
+mod share;
 mod tree;
 
 pub use image::ImageReport;
 pub use process::{ExitReport, MarkReport, OomReport, ProcessReport};
 pub use recording::RecordingReport;
+pub use share::{RoleReport, ShareReport};
 pub(super) use tree::asked;
-pub use tree::{PolledReport, ShareReport, StepReport, TopReport, TreeReport};
+pub use tree::{PolledReport, StepReport, TopReport, TreeReport};
 
 use serde::Serialize;
 
@@ -104,7 +106,7 @@ impl Report {
             root: tree.root.map(id),
             processes: tree.processes.iter().map(process).collect(),
             pools: pools::reports(tree, &pools),
-            tree: tree_report(tree, recording, &id),
+            tree: tree_report(tree, &pools, recording, &id),
             findings: findings(&assess(tree, &pools, recording, selection), &id),
             trust: TrustReport {
                 events: tree.trust.events,

@@ -24,6 +24,8 @@ pub struct RecordingReport {
     pub cpus: u32,
     /// Memory of the host.
     pub memory_bytes: u64,
+    /// Size of a page.
+    pub page_size: u64,
     /// Environment that names the job.
     pub env: BTreeMap<String, String>,
     /// What bounds and shapes the command from outside; `None` if that isn't known.
@@ -81,6 +83,7 @@ pub(super) fn facts(recording: &Recording, exit: Option<ExitReport>) -> Recordin
         machine: recording.machine.clone(),
         cpus: recording.cpus,
         memory_bytes: recording.memory_bytes,
+        page_size: recording.page_size,
         env: recording.env.clone(),
         conditions: recording.conditions.clone(),
         wall_offset_ns: recording.wall_offset_ns,

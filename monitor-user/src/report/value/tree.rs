@@ -2,12 +2,16 @@
 
 use serde::Serialize;
 
-use super::Id;
+use super::{
+    Id,
+    share::{RoleReport, ShareReport, roles, shares},
+};
 use crate::{
     event::{Charge, ChargeScope, Recording},
     model::{
-        Growth, Part, Peak, Polled, Share, Step, Summary, Tree,
+        Growth, Part, Peak, Polled, Step, Summary, Tree,
         bounds::{most_unique, sum_peak, unique_at_peak},
+        pools::Pools,
     },
     report::{
         ByteText, ChargeReport, StallReport,
@@ -49,6 +53,8 @@ pub struct TreeReport {
     /// Every address space at that moment, those with most memory first. Sums of rows, so within the
     /// resolution of each.
     pub peak_rss_sum_shares: Option<Vec<ShareReport>>,
+    /// The same added up by what part the process had, the one with most first.
+    pub peak_rss_sum_roles: Option<Vec<RoleReport>>,
     /// Highest sum of VMS.
     pub peak_vms_sum_bytes: Option<u64>,
     /// Memory really in use at the highest sum of RSS, pages that processes share counted once: at least this.
@@ -97,23 +103,6 @@ pub struct StepReport {
     pub part: Option<&'static str>,
 }
 
-/// What an address space had at the peak.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct ShareReport {
-    /// The process; `None` if the address space had none yet.
-    pub process: Option<Id>,
-    /// What a person would call its program then.
-    pub program: ByteText,
-    /// Its anonymous pages.
-    pub anon_bytes: u64,
-    /// Its pages of files.
-    pub file_bytes: u64,
-    /// Its pages of shared memory.
-    pub shmem_bytes: u64,
-    /// What of it was swapped out.
-    pub swap_bytes: u64,
-}
-
 /// Who had most memory at the peak.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TopReport {
@@ -127,6 +116,7 @@ pub struct TopReport {
 
 pub(super) fn tree_report(
     tree: &Tree,
+    pools: &Pools,
     recording: &Recording,
     id: &impl Fn(ProcessKey) -> Id,
 ) -> TreeReport {
@@ -155,6 +145,7 @@ pub(super) fn tree_report(
             program: ByteText(top.program.to_vec()),
             rss_bytes: top.memory.rss(),
         }),
+        peak_rss_sum_roles: peak.as_ref().map(|peak| roles(tree, pools, peak)),
         peak_rss_sum_shares: peak.map(|peak| shares(&peak, id)),
         peak_vms_sum_bytes: tree.summary.peak_vms().max(recording.peak_vms_sum_bytes),
         peak_unique_low_bytes: unique.map(|unique| unique.low),
@@ -223,18 +214,4 @@ fn step_report(step: &Step, id: &impl Fn(ProcessKey) -> Id) -> StepReport {
             Part::Other => "other",
         }),
     }
-}
-
-fn shares(peak: &Peak, id: &impl Fn(ProcessKey) -> Id) -> Vec<ShareReport> {
-    let mut shares: Vec<_> = peak.shares.iter().collect();
-    shares.sort_by_key(|share| std::cmp::Reverse(share.memory.rss()));
-    let report = |share: &Share| ShareReport {
-        process: share.process.map(id),
-        program: ByteText(share.program.to_vec()),
-        anon_bytes: share.memory.anon,
-        file_bytes: share.memory.file,
-        shmem_bytes: share.memory.shmem,
-        swap_bytes: share.memory.swap,
-    };
-    shares.into_iter().map(report).collect()
 }
