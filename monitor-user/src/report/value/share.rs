@@ -34,7 +34,8 @@ pub struct ShareReport {
 /// What the address spaces of processes with the same part had at the peak.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RoleReport {
-    /// `worker`, `resource_tracker`, `forkserver` or `manager` of a pool, `main` for the recorded command, else `other`.
+    /// `worker`, `resource_tracker`, `forkserver` or `manager` of a pool, `main` for the recorded command, `owner` for
+    /// whoever else asked for workers, else `other`.
     pub role: &'static str,
     /// Address spaces.
     pub processes: u64,
@@ -70,6 +71,7 @@ pub(super) fn roles(tree: &Tree, pools: &Pools, peak: &Peak) -> Vec<RoleReport> 
         match of_pool {
             Some(role) => Role::name(role),
             None if is_main => "main",
+            None if pools.pools.iter().any(|pool| Some(pool.owner) == share.process) => "owner",
             None => "other",
         }
     };
