@@ -1,6 +1,13 @@
 //! Processes that pretend to be others, and argument lists as long as the kernel takes them.
 
-use std::{collections::BTreeSet, env, ffi::OsStr, os::unix::ffi::OsStrExt};
+use std::{
+    collections::BTreeSet,
+    env,
+    ffi::OsStr,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use anyhow::{Context, ensure};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -93,6 +100,76 @@ fn who_pretends_to_be_another_is_told_by_what_it_is() -> anyhow::Result<()> {
             _ => format!("true as {shown} "),
         };
         ensure!(told.starts_with(&expected), "not '{expected}': {told}");
+    }
+    Ok(())
+}
+
+/// Reads tables with Python's csv and with the function that docs/formats.md gives; prints, in JSON, the bytes of
+/// each process's name and those of each executed program's file and first argument, as hexadecimal digits.
+const READ_BACK: &str = r#"
+import csv, json, sys
+page = open(sys.argv[1], encoding="utf-8").read()
+code = page.split("are undone by\n\n", 1)[1].split("\n\n", 1)[0]
+exec("\n".join(line[4:] for line in code.splitlines()))
+def rows(path):
+    raw = open(path, "rb").read().decode("utf-8")
+    assert all(c.isprintable() or c == "\n" for c in raw), raw
+    table = list(csv.DictReader(raw.splitlines(keepends=True), strict=True))
+    assert raw.count("\n") == len(table) + 1
+    for cell in (cell for row in table for cell in row.values()):
+        assert not any(part.startswith(tuple("=+-@\t\r")) for part in cell.split(";")), cell
+    return table
+print(json.dumps({
+    "processes": [[int(r["pid"]), text(r["comm"]).hex()] for r in rows(sys.argv[2])],
+    "images": [[int(r["pid"]), text(r["filename"]).hex(),
+                json.loads(r["argv"])[0].encode("utf-8", "surrogateescape").hex()]
+               for r in rows(sys.argv[3]) if r["how"] == "exec"],
+}))
+"#;
+
+#[derive(serde::Deserialize)]
+struct ReadBack {
+    processes: Vec<(u32, String)>,
+    images: Vec<(u32, String, String)>,
+}
+
+#[test]
+fn tables_are_harmless_and_say_the_same() -> anyhow::Result<()> {
+    let _alone = harness::alone()?;
+    let command = [victim("actor").into_os_string(), "imitate".into()];
+    let recorded = harness::record(&command)?;
+    let report = recorded.complete_report()?;
+    let folder = tempfile::tempdir()?;
+    let export = |what: &str| -> anyhow::Result<PathBuf> {
+        let path = folder.path().join(what);
+        let output = Command::new(harness::binary()?)
+            .args(["export", "--format", "csv", "--what", what, "-o"])
+            .args([&path, &recorded.trace])
+            .output()?;
+        let said = String::from_utf8(output.stderr)?;
+        ensure!(output.status.success() && said.is_empty(), "{said}");
+        Ok(path)
+    };
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/formats.md");
+    let output = Command::new("/usr/bin/python3")
+        .args(["-X", "utf8", "-c", READ_BACK])
+        .args([page, export("processes")?, export("images")?])
+        .output()?;
+    let said = String::from_utf8(output.stderr)?;
+    ensure!(output.status.success(), "{said}");
+    let read: ReadBack = serde_json::from_slice(&output.stdout)?;
+    ensure!(read.processes.len() == report.processes.len());
+    let hex = |bytes: &[u8]| -> String {
+        bytes
+            .iter()
+            .fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
+    };
+    for (n, name) in NAMES.into_iter().enumerate() {
+        let (renamed, executed) = imitators(&report, n)?;
+        let row = (renamed.pid, hex(name));
+        ensure!(read.processes.contains(&row), "no {row:?}");
+        let row = (executed.pid, hex(b"/bin/true"), hex(name));
+        ensure!(read.images.contains(&row), "no {row:?}");
     }
     Ok(())
 }

@@ -32,6 +32,8 @@ pub(super) enum Verb {
     Mark(MarkArguments),
     /// Say what happened in a recording.
     Report(ReportArguments),
+    /// Write a recording as tables for other programs: CSV or lines of JSON.
+    Export(ExportArguments),
     /// Check a recording against conditions: exits with 0 if all hold, 1 if one is violated, 2 if one can't be decided.
     Check(CheckArguments),
     /// Explain a finding: what it means, how it is measured, what to do.
@@ -138,6 +140,9 @@ pub(super) struct ReportArguments {
     /// Print the whole report as JSON.
     #[arg(long)]
     pub(super) json: bool,
+    /// Write to this file rather than to standard output, which `-` means too.
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
     /// Show each process, also where many siblings run the same program.
     #[arg(long, conflicts_with = "json")]
     pub(super) all: bool,
@@ -150,6 +155,42 @@ pub(super) struct ReportArguments {
     /// Without these findings.
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     pub(super) ignore: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ExportArguments {
+    /// The trace file.
+    #[arg(value_name = "TRACE", default_value = "trace.parquet")]
+    pub(super) file: PathBuf,
+    /// Form of the table.
+    #[arg(long, value_enum)]
+    pub(super) format: ExportFormat,
+    /// What it has rows of.
+    #[arg(long, value_enum, default_value = "processes")]
+    pub(super) what: ExportTable,
+    /// Write to this file rather than to standard output, which `-` means too.
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+}
+
+/// Forms of a table.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum ExportFormat {
+    /// Comma-separated values.
+    Csv,
+    /// A JSON object in each line.
+    Jsonl,
+}
+
+/// Tables.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum ExportTable {
+    /// Every process.
+    Processes,
+    /// Every program that a process was, with its arguments.
+    Images,
+    /// Sums of memory over the tree, by time.
+    Memory,
 }
 
 #[derive(Debug, Args)]

@@ -4,10 +4,12 @@ mod args;
 mod check;
 mod doctor;
 mod explain;
+mod export;
 mod fault;
 mod output;
 mod record;
 mod report;
+mod sink;
 mod status;
 
 use std::{io::Write, process::ExitCode};
@@ -31,6 +33,7 @@ pub fn main() -> ExitCode {
         Verb::Record(options) => (record::run(&options), RECORD_FAILED),
         Verb::Mark(options) => (mark(&options), READ_FAILED),
         Verb::Report(options) => (fault::guarded(|| report::run(&options)), READ_FAILED),
+        Verb::Export(options) => (fault::guarded(|| export::run(&options)), READ_FAILED),
         Verb::Check(options) => (fault::guarded(|| check::run(&options)), READ_FAILED),
         Verb::Explain(options) => (explain::run(&options), READ_FAILED),
         Verb::Doctor(options) => (doctor::run(&options), READ_FAILED),

@@ -1,23 +1,28 @@
 //! `rtrace report`.
 
 use std::{
-    io::{self, BufWriter, IsTerminal, Write},
+    io::{self, IsTerminal},
     path::Path,
     process::ExitCode,
 };
 
 use anyhow::Context;
 
-use super::args::ReportArguments;
+use super::{args::ReportArguments, sink};
 use crate::{
     findings::Selection,
-    model::Model,
+    model::{Model, Tree},
     report::{Report, json, text, text::TextOptions},
     trace::Trace,
 };
 
 /// The report of a trace file.
 pub(super) fn read(path: &Path, selection: &Selection) -> anyhow::Result<Report> {
+    Ok(read_with_tree(path, selection)?.0)
+}
+
+/// The report of a trace file and the tree that it is made from.
+pub(super) fn read_with_tree(path: &Path, selection: &Selection) -> anyhow::Result<(Report, Tree)> {
     let cannot_read = || format!("cannot read {}", path.display());
     let trace = Trace::open(path).with_context(cannot_read)?;
     let mut model = Model::new();
@@ -25,31 +30,28 @@ pub(super) fn read(path: &Path, selection: &Selection) -> anyhow::Result<Report>
         model.push(&event.with_context(cannot_read)?);
     }
     let tree = model.finish(trace.recording());
-    Ok(Report::with_findings(&tree, trace.recording(), selection))
+    let report = Report::with_findings(&tree, trace.recording(), selection);
+    Ok((report, tree))
 }
 
 pub(super) fn run(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
     let selection = Selection::new(arguments.select.clone(), arguments.ignore.clone())?;
     let report = read(&arguments.file, &selection)?;
     let stdout = io::stdout();
+    let to_terminal = arguments.output.is_none() && stdout.is_terminal();
     let options = TextOptions {
         width: arguments
             .width
             .map_or_else(|| super::terminal_width(&stdout), usize::from),
-        colour: stdout.is_terminal() && std::env::var_os("NO_COLOR").is_none(),
+        colour: to_terminal && std::env::var_os("NO_COLOR").is_none(),
         all: arguments.all,
     };
-    let mut out = BufWriter::new(stdout.lock());
-    let written = if arguments.json {
-        json::write(&report, &mut out)
-    } else {
-        text::write(&report, &options, &mut out)
-    };
-    match written.and_then(|()| out.flush()) {
-        // `rtrace report | head` is no failure.
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(error).context("cannot write the report")
+    sink::write(arguments.output.as_deref(), &arguments.file, |out| {
+        if arguments.json {
+            json::write(&report, out)
+        } else {
+            text::write(&report, &options, out)
         }
-        _ => Ok(ExitCode::SUCCESS),
-    }
+    })?;
+    Ok(ExitCode::SUCCESS)
 }

@@ -25,11 +25,17 @@ fn push(out: &mut String, c: char) {
         '\r' => out.push_str("\\r"),
         '\t' => out.push_str("\\t"),
         '\0'..='\x1f' | '\x7f' => push_hex(out, u8::try_from(c).unwrap_or(0)),
-        c if c.is_control() || is_invisible(c) => {
+        c if is_harmful(c) => {
             out.extend(c.escape_unicode());
         }
         c => out.push(c),
     }
+}
+
+/// Whether a character could change what a terminal or a reader sees around it: control characters, and those
+/// that are invisible or change the direction of writing.
+pub(super) fn is_harmful(c: char) -> bool {
+    c.is_control() || is_invisible(c)
 }
 
 fn push_hex(out: &mut String, byte: u8) {

@@ -8,7 +8,7 @@ use crate::report::Report;
 ///
 /// # Errors
 /// Those of the writer.
-pub fn write(report: &Report, out: &mut impl Write) -> io::Result<()> {
+pub fn write(report: &Report, out: &mut (impl Write + ?Sized)) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut *out, report)?;
     writeln!(out)
 }

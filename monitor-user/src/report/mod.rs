@@ -10,6 +10,7 @@ mod charge;
 pub mod check;
 mod closing;
 mod escape;
+pub mod export;
 mod findings;
 pub mod json;
 mod pools;

@@ -19,7 +19,7 @@ mod hosts;
 mod traces;
 
 /// Typed after `rtrace`, the status, and a part of what is said.
-const TYPED: [(&str, i32, &str); 30] = [
+const TYPED: [(&str, i32, &str); 35] = [
     (
         "record -- no-such-program",
         127,
@@ -95,6 +95,27 @@ const TYPED: [(&str, i32, &str); 30] = [
     ),
     ("recrod -- true", 2, "unrecognized subcommand 'recrod'"),
     ("report nowhere.parquet", 2, "there is no such file"),
+    (
+        "report -o a-folder nowhere.parquet",
+        2,
+        "there is no such file",
+    ),
+    (
+        "export nowhere.parquet --format csv",
+        2,
+        "there is no such file",
+    ),
+    (
+        "export empty --format jsonl -o out/table",
+        2,
+        "the file is empty",
+    ),
+    ("export empty", 2, "required arguments were not provided"),
+    (
+        "export empty --format cvs",
+        2,
+        "invalid value 'cvs' for '--format <FORMAT>'",
+    ),
     ("report a-folder", 2, "it is a folder, not a trace file"),
     ("report empty", 2, "the file is empty"),
     (

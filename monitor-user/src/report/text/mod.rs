@@ -70,7 +70,11 @@ enum Style {
 ///
 /// # Errors
 /// Those of the writer.
-pub fn write(report: &Report, options: &TextOptions, out: &mut impl Write) -> io::Result<()> {
+pub fn write(
+    report: &Report,
+    options: &TextOptions,
+    out: &mut (impl Write + ?Sized),
+) -> io::Result<()> {
     let forest = forest::Forest::new(report);
     let mut lines = head::lines(report, *options);
     lines.push(String::new());
