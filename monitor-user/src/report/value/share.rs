@@ -71,7 +71,13 @@ pub(super) fn roles(tree: &Tree, pools: &Pools, peak: &Peak) -> Vec<RoleReport> 
         match of_pool {
             Some(role) => Role::name(role),
             None if is_main => "main",
-            None if pools.pools.iter().any(|pool| Some(pool.owner) == share.process) => "owner",
+            None if pools
+                .pools
+                .iter()
+                .any(|pool| Some(pool.owner) == share.process) =>
+            {
+                "owner"
+            }
             None => "other",
         }
     };
