@@ -3,7 +3,7 @@
 //! Layers, each of which may use only those to its left (`cargo xtask layers` checks it):
 //! `units` < `event` < `decode` < {`trace`, `model`} < `findings` < `report` < `cli`; `record`
 //! stands beside them: it uses `decode` and hands events to sinks that `cli` gives it. `doctor` judges
-//! facts about a host.
+//! facts about a host. `testing` is what unit tests of several layers need.
 
 pub mod cli;
 pub mod decode;
@@ -14,5 +14,7 @@ pub mod host;
 pub mod model;
 pub mod record;
 pub mod report;
+#[cfg(test)]
+mod testing;
 pub mod trace;
 pub mod units;

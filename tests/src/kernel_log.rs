@@ -26,7 +26,7 @@ pub struct Victim {
 /// All victims that the log still has, in order.
 ///
 /// # Errors
-/// If the log can't be read, or a line isn't as `__oom_kill_process` (mm/oom_kill.c) writes it.
+/// If the log can't be read, or a line isn't as `__oom_kill_process` (`mm/oom_kill.c`) writes it.
 pub fn victims() -> anyhow::Result<Vec<Victim>> {
     let mut log = OpenOptions::new()
         .read(true)

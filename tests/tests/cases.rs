@@ -45,7 +45,6 @@ fn cases() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("cases")
 }
 
-/// Case folders whose names contain one of the words, in order.
 /// Facts about memory that rest on where files are: those of a virtual machine are in memory themselves, so that
 /// mapped ones count as shared memory and not as files.
 const ON_A_DISK: &[(&str, &[&str])] = &[
@@ -54,6 +53,7 @@ const ON_A_DISK: &[(&str, &[&str])] = &[
     ("33", &["peak_rss_file_bytes"]),
 ];
 
+/// Case folders whose names contain one of the words, in order.
 fn selected(words: &[String]) -> anyhow::Result<Vec<String>> {
     let wanted = |name: &String| {
         words.is_empty()

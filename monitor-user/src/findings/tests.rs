@@ -4,26 +4,12 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use super::*;
-use crate::model::testkit::Story;
-
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/findings.md");
-const BEGIN: &str = "<!-- made from the rules: begin -->\n";
-const END: &str = "<!-- made from the rules: end -->\n";
+use crate::{model::testkit::Story, testing::documentation};
 
 #[test]
 fn the_documentation_is_made_from_the_rules() {
-    let text = fs::read_to_string(PAGE).unwrap();
-    let (before, rest) = text.split_once(BEGIN).unwrap();
-    let (_, after) = rest.split_once(END).unwrap();
-    let expected = format!("{before}{BEGIN}\n{}\n{END}{after}", page());
-    if std::env::var_os("RTRACE_WRITE_DOCS").is_some() {
-        fs::write(PAGE, &expected).unwrap();
-    } else {
-        assert!(
-            text == expected,
-            "docs/findings.md isn't up to date: run this test with RTRACE_WRITE_DOCS=1"
-        );
-    }
+    let made = format!("\n{}\n", page());
+    documentation("findings.md", &[("made from the rules", made)]);
 }
 
 #[test]

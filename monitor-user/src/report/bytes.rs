@@ -64,23 +64,9 @@ mod tests {
         let bytes = b"x\xff\xfe\x80 \xe2\x82\xac \"\\\n\x1b \xe2\x82";
         let script = "import json, sys, os\n\
                       sys.stdout.buffer.write(os.fsencode(json.load(sys.stdin)))";
-        let mut child = match std::process::Command::new("python3")
-            .args(["-X", "utf8", "-c", script])
-            .stdin(std::process::Stdio::piped())
-            .stdout(std::process::Stdio::piped())
-            .spawn()
-        {
-            Ok(child) => child,
-            Err(error) => {
-                println!("skipped: no python3 ({error})");
-                return;
-            }
-        };
-        let mut stdin = child.stdin.take().unwrap();
-        std::io::Write::write_all(&mut stdin, json(bytes).as_bytes()).unwrap();
-        drop(stdin);
-        let output = child.wait_with_output().unwrap();
-        assert!(output.status.success());
-        assert_eq!(output.stdout, bytes);
+        assert_eq!(
+            crate::testing::python(script, json(bytes).as_bytes()),
+            bytes
+        );
     }
 }

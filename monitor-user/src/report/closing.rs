@@ -142,10 +142,10 @@ fn checked(recording: &Recording) -> Vec<String> {
     let Some(found) = &recording.verification else {
         return Vec::new();
     };
-    let slack = verification::charge_slack(recording.cpus, recording.page_size);
+    let (cpus, page_size) = (recording.cpus, recording.page_size);
     let charge = recording.charge.as_ref().map(ChargeReport::new);
     let mut said = verification::result(found, recording.start_ns);
-    said.extend(charge.and_then(|charge| verification::group(&charge, slack)));
+    said.extend(charge.and_then(|charge| verification::group(&charge, cpus, page_size)));
     said.into_iter()
         .map(|sentence| match sentence.text.strip_prefix("Checked ") {
             Some(rest) => format!("checked:   {rest}"),

@@ -43,8 +43,9 @@ pub(super) fn result(found: &Verification, start_ns: u64) -> Vec<Sentence> {
 }
 
 /// The control group's own peak beside the highest charge that was recorded; `None` where either isn't known, or the
-/// kernel's may be of before the recording. `slack`: see [`charge_slack`].
-pub(super) fn group(charge: &ChargeReport, slack: u64) -> Option<Sentence> {
+/// kernel's may be of before the recording. `page_size`: bytes.
+pub(super) fn group(charge: &ChargeReport, cpus: u32, page_size: u64) -> Option<Sentence> {
+    let slack = CHARGED_AHEAD * u64::from(cpus) * page_size;
     let (kernel, seen) = (charge.peak_bytes?, charge.peak_seen_bytes?);
     let begin = format!(
         "The control group's own peak is {} bytes, the highest charge that was recorded {}: ",
@@ -67,11 +68,6 @@ pub(super) fn group(charge: &ChargeReport, slack: u64) -> Option<Sentence> {
             words::grouped(seen - kernel)
         )),
     })
-}
-
-/// By how much the kernel's own peak of a group may be too low, bytes.
-pub(super) fn charge_slack(cpus: u32, page_size: u64) -> u64 {
-    CHARGED_AHEAD * u64::from(cpus) * page_size
 }
 
 /// What else is to be known about that.
@@ -237,9 +233,11 @@ mod tests {
             version: 1,
             ..Charge::default()
         });
-        assert_eq!(group(&charge, 100), None);
+        // 64 pages of a byte each.
+        let told = |charge: &ChargeReport| group(charge, 1, 1);
+        assert_eq!(told(&charge), None);
         charge.peak_bytes = Some(5000);
-        assert_eq!(group(&charge, 100), None);
+        assert_eq!(told(&charge), None);
         for (seen, end, is_bad) in [
             (5000, "recorded 5,000: the same.", false),
             (
@@ -248,20 +246,19 @@ mod tests {
                 false,
             ),
             (
-                5100,
-                "recorded 5,100: 100 more, of at most 100 by which the kernel's may be too low.",
+                5064,
+                "recorded 5,064: 64 more, of at most 64 by which the kernel's may be too low.",
                 false,
             ),
-            (5101, "recorded 5,101: 101 more than there ever was.", true),
+            (5065, "recorded 5,065: 65 more than there ever was.", true),
         ] {
             charge.peak_seen_bytes = Some(seen);
-            let said = group(&charge, 100).unwrap();
+            let said = told(&charge).unwrap();
             let expected = format!(
                 "The control group's own peak is 5,000 bytes, the highest charge that was {end}"
             );
             assert_eq!((said.text, said.is_bad), (expected, is_bad));
         }
-        assert_eq!(charge_slack(2, 4096), 2 * 64 * 4096);
     }
 
     #[test]

@@ -19,7 +19,7 @@ mod hosts;
 mod traces;
 
 /// Typed after `rtrace`, the status, and a part of what is said.
-const TYPED: [(&str, i32, &str); 35] = [
+const TYPED: [(&str, i32, &str); 34] = [
     (
         "record -- no-such-program",
         127,
@@ -95,11 +95,6 @@ const TYPED: [(&str, i32, &str); 35] = [
     ),
     ("recrod -- true", 2, "unrecognized subcommand 'recrod'"),
     ("report nowhere.parquet", 2, "there is no such file"),
-    (
-        "report -o a-folder nowhere.parquet",
-        2,
-        "there is no such file",
-    ),
     (
         "export nowhere.parquet --format csv",
         2,

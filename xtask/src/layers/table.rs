@@ -22,15 +22,20 @@ const BELOW_CLI: &[&str] = &[
     "units", "event", "decode", "trace", "model", "findings", "report", "host", "record", "doctor",
 ];
 
-/// Every layer; one that isn't here is an error. `main` is the binary.
-pub(super) const LAYERS: [Layer; 12] = [
+/// Every layer; one that isn't here is an error. `main` is the binary, `testing` is there for unit tests only.
+pub(super) const LAYERS: [Layer; 13] = [
+    layer("testing", &[], false),
     layer("units", &[], true),
     layer("event", &["units"], true),
     layer("decode", &["units", "event"], true),
-    layer("trace", &["units", "event", "decode"], false),
+    layer("trace", &["testing", "units", "event", "decode"], false),
     layer("model", &["units", "event", "decode"], true),
-    layer("findings", &["units", "event", "model"], true),
-    layer("report", &["units", "event", "model", "findings"], true),
+    layer("findings", &["testing", "units", "event", "model"], true),
+    layer(
+        "report",
+        &["testing", "units", "event", "model", "findings"],
+        true,
+    ),
     layer("host", &["units", "event"], false),
     layer("record", &["units", "event", "decode", "host"], false),
     layer("doctor", &["units", "host"], true),

@@ -77,8 +77,7 @@ pub fn write(
         (Format::Csv, Table::Memory) => csv(memory::COLUMNS, memory::rows(timeline), out),
         (Format::JsonLines, Table::Processes) => lines(processes.iter(), out),
         (Format::JsonLines, Table::Images) => {
-            let line = |row: images::Row<'_>| json_of(&row);
-            images::rows(processes).try_for_each(|row| writeln!(out, "{}", line(row)?))
+            lines(images::rows(processes).map(|row| image_line(&row)), out)
         }
         (Format::JsonLines, Table::Memory) => lines(memory::rows(timeline), out),
     }
@@ -110,11 +109,10 @@ fn lines(
     Ok(())
 }
 
-fn json_of(row: &images::Row<'_>) -> io::Result<String> {
-    let line = ImageLine {
+fn image_line<'a>(row: &images::Row<'a>) -> ImageLine<'a> {
+    ImageLine {
         process: row.process.id(),
         image: row.place,
         keys: row.image,
-    };
-    Ok(plain_json(&serde_json::to_string(&line)?))
+    }
 }

@@ -1,6 +1,6 @@
 //! Tables of stories, read back.
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 
@@ -8,9 +8,9 @@ use super::*;
 use crate::{
     event::{Memory, Oom, OomScope},
     model::{Tree, testkit::Story},
+    report::escape::is_harmful,
+    testing::{documentation, python},
 };
-
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/formats.md");
 
 fn export(story: &Story, table: Table, format: Format) -> String {
     let tree: Tree = story.tree();
@@ -18,6 +18,12 @@ fn export(story: &Story, table: Table, format: Format) -> String {
     let mut out = Vec::new();
     write(&report, &tree.timeline, table, format, &mut out).unwrap();
     String::from_utf8(out).unwrap()
+}
+
+/// Nothing but line ends does more than show itself.
+fn assert_harmless(text: &str) {
+    let is_harmless = |c: char| c == '\n' || !is_harmful(c);
+    assert!(text.chars().all(is_harmless), "{text:?}");
 }
 
 /// Rows of CSV by name of the column.
@@ -84,12 +90,7 @@ fn hostile() -> Story {
 #[test]
 fn hostile_names_come_back_and_begin_no_formula() {
     let text = export(&hostile(), Table::Images, Format::Csv);
-    assert!(
-        !text
-            .chars()
-            .any(|c| c != '\n' && crate::report::escape::is_harmful(c)),
-        "{text:?}"
-    );
+    assert_harmless(&text);
     // A line for each row: no cell holds a line end.
     let rows = rows(&text);
     assert_eq!(text.lines().count(), rows.len() + 1);
@@ -245,12 +246,7 @@ fn every_key_of_the_report_has_its_column() {
 fn json_lines_are_the_entries_of_the_report() {
     let story = hostile();
     let text = export(&story, Table::Processes, Format::JsonLines);
-    assert!(
-        !text
-            .chars()
-            .any(|c| c != '\n' && crate::report::escape::is_harmful(c)),
-        "{text:?}"
-    );
+    assert_harmless(&text);
     let report = Report::new(&story.tree(), &story.recorded());
     assert_eq!(text.lines().count(), report.processes.len());
     for (line, process) in text.lines().zip(&report.processes) {
@@ -269,23 +265,7 @@ fn python_reads_the_same() {
     let script = "import csv, sys, json\n\
         rows = list(csv.DictReader(sys.stdin))\n\
         print(json.dumps([[r['pid'], r['how'], r['filename']] for r in rows]))";
-    let mut child = match std::process::Command::new("python3")
-        .args(["-X", "utf8", "-c", script])
-        .stdin(std::process::Stdio::piped())
-        .stdout(std::process::Stdio::piped())
-        .spawn()
-    {
-        Ok(child) => child,
-        Err(error) => {
-            println!("skipped: no python3 ({error})");
-            return;
-        }
-    };
-    let mut stdin = child.stdin.take().unwrap();
-    stdin.write_all(text.as_bytes()).unwrap();
-    drop(stdin);
-    let output = child.wait_with_output().unwrap();
-    let seen: Vec<[String; 3]> = serde_json::from_slice(&output.stdout).unwrap();
+    let seen: Vec<[String; 3]> = serde_json::from_slice(&python(script, text.as_bytes())).unwrap();
     let names: Vec<Vec<u8>> = seen
         .iter()
         .filter(|[pid, how, _]| how == "exec" && pid != "10")
@@ -296,27 +276,11 @@ fn python_reads_the_same() {
 
 #[test]
 fn the_documentation_has_the_columns() {
-    let page = fs::read_to_string(Path::new(PAGE)).unwrap();
-    let mut expected = page.clone();
-    for (name, table) in [
-        ("processes", documentation(Table::Processes)),
-        ("images", documentation(Table::Images)),
-        ("memory", documentation(Table::Memory)),
-    ] {
-        let (begin, end) = (
-            format!("<!-- {name}: begin -->\n"),
-            format!("<!-- {name}: end -->"),
-        );
-        let (before, rest) = expected.split_once(&begin).unwrap();
-        let (_, after) = rest.split_once(&end).unwrap();
-        expected = format!("{before}{begin}{table}{end}{after}");
-    }
-    if std::env::var_os("RTRACE_WRITE_DOCS").is_some() {
-        fs::write(PAGE, &expected).unwrap();
-    } else {
-        assert!(
-            page == expected,
-            "docs/formats.md isn't up to date: run this test with RTRACE_WRITE_DOCS=1"
-        );
-    }
+    let parts = [
+        ("processes", Table::Processes),
+        ("images", Table::Images),
+        ("memory", Table::Memory),
+    ];
+    let parts = parts.map(|(name, table)| (name, super::documentation(table)));
+    documentation("formats.md", &parts);
 }

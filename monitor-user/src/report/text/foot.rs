@@ -49,9 +49,8 @@ pub(super) fn trust(report: &Report, options: TextOptions) -> Vec<String> {
         let highest = images(report).filter_map(|i| i.peak_rss_bytes).max();
         let mut sentences = verification::result(found, report.recording.start_ns);
         let (cpus, page_size) = (report.recording.cpus, report.recording.page_size);
-        let slack = verification::charge_slack(cpus, page_size);
         let charge = report.tree.charge.as_ref();
-        sentences.extend(charge.and_then(|charge| verification::group(charge, slack)));
+        sentences.extend(charge.and_then(|c| verification::group(c, cpus, page_size)));
         sentences.extend(verification::details(found, highest));
         for sentence in sentences {
             say(&sentence.text, sentence.is_bad);

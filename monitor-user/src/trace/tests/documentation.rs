@@ -1,13 +1,11 @@
 //! The schema as text, and the part of the documentation that is made from it.
 
 use std::fmt::Write as _;
-use std::fs;
 
-use crate::trace::schema::{COLUMNS, Col, Kind, VERSION};
-
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/trace-format.md");
-const BEGIN: &str = "<!-- made from schema.rs: begin -->\n";
-const END: &str = "<!-- made from schema.rs: end -->\n";
+use crate::{
+    testing::documentation,
+    trace::schema::{COLUMNS, Col, Kind, VERSION},
+};
 
 fn kinds(of: &[Kind]) -> String {
     if of == Kind::ALL {
@@ -40,18 +38,8 @@ fn tables() -> String {
 
 #[test]
 fn the_documentation_has_the_tables_of_the_schema() {
-    let page = fs::read_to_string(PAGE).unwrap();
-    let (before, rest) = page.split_once(BEGIN).unwrap();
-    let (_, after) = rest.split_once(END).unwrap();
-    let expected = format!("{before}{BEGIN}\n{}\n{END}{after}", tables());
-    if std::env::var_os("RTRACE_WRITE_DOCS").is_some() {
-        fs::write(PAGE, &expected).unwrap();
-    } else {
-        assert!(
-            page == expected,
-            "docs/trace-format.md isn't up to date: run this test with RTRACE_WRITE_DOCS=1"
-        );
-    }
+    let made = format!("\n{}\n", tables());
+    documentation("trace-format.md", &[("made from schema.rs", made)]);
 }
 
 #[test]
