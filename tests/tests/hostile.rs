@@ -1,11 +1,7 @@
 //! Processes that pretend to be others, and argument lists as long as the kernel takes them.
 
 use std::{
-    collections::BTreeSet,
-    env,
-    ffi::OsStr,
-    os::unix::ffi::OsStrExt,
-    path::{Path, PathBuf},
+    collections::BTreeSet, env, ffi::OsStr, fs, os::unix::ffi::OsStrExt, path::PathBuf,
     process::Command,
 };
 
@@ -104,6 +100,9 @@ fn who_pretends_to_be_another_is_told_by_what_it_is() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The page that says how tables are read; in the program, since a virtual machine has no documentation.
+const FORMATS: &str = include_str!("../../docs/formats.md");
+
 /// Reads tables with Python's csv and with the function that docs/formats.md gives; prints, in JSON, the bytes of
 /// each process's name and those of each executed program's file and first argument, as hexadecimal digits.
 const READ_BACK: &str = r#"
@@ -150,7 +149,8 @@ fn tables_are_harmless_and_say_the_same() -> anyhow::Result<()> {
         ensure!(output.status.success() && said.is_empty(), "{said}");
         Ok(path)
     };
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/formats.md");
+    let page = folder.path().join("formats.md");
+    fs::write(&page, FORMATS)?;
     let output = Command::new("/usr/bin/python3")
         .args(["-X", "utf8", "-c", READ_BACK])
         .args([page, export("processes")?, export("images")?])
