@@ -29,7 +29,8 @@ pub(super) const RULE: Rule = Rule {
     measured: "The worker's life of at least 1 s is divided into 8 to 16 equal parts, and of each the least anonymous \
         memory is taken, so that what a task takes and gives back doesn't count. It rises by at least 64 MiB and by \
         half of what was there, in at least 4 parts, by at most half of it in one, and never falls by more than a \
-        tenth of that. The first and the last part are left out.",
+        tenth of that. The first and the last part are left out, and the last but one \
+        if the memory is given back from there on.",
     advice: "end workers after some tasks (maxtasksperchild, max_tasks_per_child, joblib's recycling), find what a task \
         keeps (tracemalloc, heaptrack), or return less from it",
     wrong: "A worker that does a single task which fills memory steadily looks the same.",
@@ -80,8 +81,7 @@ fn growth(process: &Process) -> Option<Growth> {
         .last()
         .filter(|image| image.shared_mm_with.is_none())?;
     let floors = image.memory?.floors;
-    // A start and an end are no tasks.
-    let lows = floors.lows().get(1..floors.lows().len().checked_sub(1)?)?;
+    let lows = tasks(floors.lows())?;
     let (from, to) = (*lows.first()?, *lows.last()?);
     let whole = to.checked_sub(from)?;
     let rises: Vec<u64> = lows
@@ -103,6 +103,15 @@ fn growth(process: &Process) -> Option<Growth> {
         to,
         ns,
     })
+}
+
+/// The parts of a life without its start and its end, which are no tasks. Giving all back at the end takes a while, so it
+/// may have begun in the part before.
+fn tasks(lows: &[u64]) -> Option<&[u64]> {
+    match lows.get(1..lows.len().checked_sub(1)?)? {
+        [tasks @ .., before, last] if last < before => lows.get(1..=tasks.len() + 1),
+        tasks => Some(tasks),
+    }
 }
 
 #[cfg(test)]
@@ -141,6 +150,31 @@ mod tests {
             "{}",
             found[0].text
         );
+    }
+
+    /// Giving back takes some time, and may begin in the last but one part, wherever parts begin and end.
+    #[test]
+    fn when_it_gives_back_does_not_matter() {
+        for ms in 0..300 {
+            let mut story = Story::new();
+            story
+                .root(10, &["python3", "p.py"])
+                .memory(10, 50)
+                .fork(10, 20);
+            for task in 0..18 {
+                story
+                    .after(50)
+                    .memory(20, 250 + task * 10)
+                    .after(50)
+                    .memory(20, 50 + task * 10);
+            }
+            story.after(ms);
+            for step in 0..10 {
+                story.after(2).memory(20, 220 - step * 20);
+            }
+            story.after(1).exit(20, 0).reaped(20);
+            assert_eq!(raised(&story, RULE.id).len(), 1, "after {ms} ms");
+        }
     }
 
     #[test]
