@@ -1,6 +1,7 @@
 //! Plain words for ends and numbers.
 
 use crate::{
+    event::RecordedGroup,
     report::{ExitReport, escape::escape},
     units::{Bytes, Nanos},
 };
@@ -25,6 +26,16 @@ pub(super) fn ended(exit: &ExitReport) -> String {
         (Some(signal), _) => format!("was killed by signal {signal}{from}{with_core}"),
         (None, Some(code)) => format!("ended with exit code {code}"),
         (None, None) => "ended".to_owned(),
+    }
+}
+
+/// What was recorded where that was a control group.
+pub(super) fn group(group: &RecordedGroup) -> String {
+    let path = group.path.as_ref().unwrap_or(&group.wanted);
+    let path = escape(path.as_bytes());
+    match &group.hierarchy {
+        Some(hierarchy) => format!("control group {path} ({hierarchy})"),
+        None => format!("control group {path}"),
     }
 }
 
