@@ -145,7 +145,6 @@ fn a_storm_is_recorded_whole_from_its_midst_on() -> anyhow::Result<()> {
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "a test's own figures")]
 fn a_storm_in_a_control_group_is_recorded_whole_from_its_midst_on() -> anyhow::Result<()> {
     let _alone = harness::alone()?;
     let group = Group::make(groups::top(), "storm")?;

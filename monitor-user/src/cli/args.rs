@@ -357,6 +357,18 @@ mod tests {
     }
 
     #[test]
+    fn a_control_group_is_recorded_alone() {
+        let is_taken = |words: &[&str]| {
+            let words = [&["rtrace", "record", "--cgroup", "/a"][..], words].concat();
+            Arguments::try_parse_from(words).is_ok()
+        };
+        assert!(is_taken(&[]) && is_taken(&["--duration", "1m"]));
+        for words in [&["true"][..], &["-p", "1"], &["-a"], &["--wait-all"]] {
+            assert!(!is_taken(words), "{words:?}");
+        }
+    }
+
+    #[test]
     fn a_command_is_needed_unless_something_else_is_recorded() {
         let parse = |words: &[&str]| {
             let words = [&["rtrace", "record"][..], words].concat();
