@@ -216,7 +216,6 @@ print(pid)
 ";
 
 #[test]
-#[expect(clippy::print_stdout, reason = "says why nothing was tested")]
 fn who_is_created_in_it_from_outside_is_recorded() -> anyhow::Result<()> {
     let _alone = harness::alone()?;
     let Some(top) = groups::top_of_version_2() else {
