@@ -7,12 +7,12 @@ use monitor_ebpf::abi::{ForkRecord, Kind, Rescue, ThreadRecord, TrackedProcess};
 use crate::{
     address_space::{bind, find, show_changed},
     charge,
-    emit::{Subject, count_full, emit, now},
-    filter,
+    emit::{Subject, count_full, emit, now, setting},
+    filter, group,
     kernel::{Task, newtask_flags},
     pass::{BEGINS, Pass},
     preempt::undisturbed,
-    switch,
+    snapshot, switch,
 };
 
 /// A task was made. It can't run yet: what it does is seen from its first instruction on.
@@ -38,11 +38,20 @@ pub(crate) fn task_newtask_last(ctx: BtfTracePointContext) -> i32 {
 
 #[inline(always)]
 fn new_task(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
-    let Some((_, creator)) = filter::current() else {
-        return 0;
-    };
     let task = Task::argument::<0>(ctx);
     let clone_flags = newtask_flags(ctx);
+    let Some((_, creator)) = filter::current() else {
+        // By somebody who isn't recorded, in a group that is.
+        if task.tid() == task.pid()
+            && (pass == Pass::First || filter::known(task).is_none())
+            && group::has(task)
+        {
+            pass.count_rescue(Rescue::NEWTASK);
+            filter::track(task, clone_flags);
+            switch::enter(task.pid(), task.tid());
+        }
+        return 0;
+    };
     if task.pid() != creator.pid {
         if pass == Pass::First || filter::known(task).is_none() {
             pass.count_rescue(Rescue::NEWTASK);
@@ -100,6 +109,7 @@ fn fork(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
         return 0;
     }
     let Some((creator, creator_subject)) = filter::current() else {
+        created_by_outsider(parent, child, pass);
         return 0;
     };
     // A stale entry of the same pid isn't the child's: `task_newtask` was skipped then.
@@ -160,4 +170,33 @@ fn fork(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
         }
     });
     0
+}
+
+/// A process was made in a control group that is recorded, by somebody who isn't: one who is still to be found, or one
+/// outside of it (`CLONE_INTO_CGROUP`).
+#[inline(always)]
+fn created_by_outsider(parent: Task, child: Task, pass: Pass) {
+    if setting!(groups) == 0 {
+        return;
+    }
+    let pid = child.pid();
+    if filter::known(child).is_none() {
+        if !group::has(child) {
+            return;
+        }
+        if !filter::track(child, u64::MAX) {
+            count_full(0);
+            return;
+        }
+        switch::enter(pid, pid);
+    }
+    let Some(process) = filter::entry(pid) else {
+        return;
+    };
+    if filter::flags(process) & TrackedProcess::CREATED != 0 {
+        return;
+    }
+    pass.count_rescue(Rescue::FORK);
+    let is_copy = child.mm().address() != parent.mm().address();
+    snapshot::created_inside(process, child, is_copy);
 }

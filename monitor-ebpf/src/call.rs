@@ -4,6 +4,7 @@ use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
 use monitor_ebpf::abi::{CallRecord, Config, FILENAME_MAX, Kind, PathRecord, TrackedProcess};
 
 use crate::{
+    address_space::Exactness,
     emit::{Subject, emit, fill_header, now, output_piece, setting},
     filter,
     kernel::{
@@ -16,6 +17,7 @@ use crate::{
     mapping,
     maps::PATHS,
     preempt::undisturbed,
+    snapshot,
 };
 
 /// Results from here on up to -1 are what a call has failed with. The ones before, down to -4095, are the
@@ -94,12 +96,31 @@ const _: () = assert!(Config::FORKS == 3);
 /// A process is moved to another control group.
 #[btf_tracepoint(function = "cgroup_attach_task")]
 pub(crate) fn cgroup_attach_task(ctx: BtfTracePointContext) -> i32 {
-    undisturbed(|| moved(&ctx))
+    undisturbed(|| moved(&ctx, Exactness::Shared))
+}
+
+/// The same where counters can be read exactly, which needs so many instructions that it is only loaded for recordings
+/// of control groups.
+#[btf_tracepoint(function = "cgroup_attach_task")]
+pub(crate) fn cgroup_attach_task_exactly(ctx: BtfTracePointContext) -> i32 {
+    undisturbed(|| moved(&ctx, Exactness::Exact))
+}
+
+/// Runs after that one, in recordings of control groups.
+#[btf_tracepoint(function = "cgroup_attach_task")]
+pub(crate) fn cgroup_attach_task_threads(ctx: BtfTracePointContext) -> i32 {
+    undisturbed(|| {
+        snapshot::threads_moved_inside(Task::argument::<2>(&ctx));
+        0
+    })
 }
 
 #[inline(always)]
-fn moved(ctx: &BtfTracePointContext) -> i32 {
+fn moved(ctx: &BtfTracePointContext, exactness: Exactness) -> i32 {
     let task = Task::argument::<2>(ctx);
+    if setting!(groups) != 0 {
+        snapshot::moved_inside(task, exactness);
+    }
     let pid = task.pid();
     let Some(process) = filter::entry(pid) else {
         return 0;

@@ -47,6 +47,7 @@ macro_rules! load {
 
 // Behind the macros, which they use.
 pub(crate) mod charge;
+pub(crate) mod group;
 pub(crate) mod oom;
 mod usage;
 pub(crate) mod watch;
@@ -114,6 +115,12 @@ impl Task {
     #[inline(always)]
     pub(crate) fn pid(self) -> u32 {
         load!(self.0, task_tgid as u32)
+    }
+
+    /// Where it is, for reads that don't take that for granted.
+    #[inline(always)]
+    fn address(self) -> u64 {
+        self.0 as u64
     }
 
     /// When the kernel created it, ns since boot.
@@ -231,6 +238,12 @@ impl Task {
 }
 
 impl Signals {
+    /// Where it is, for reads that don't take that for granted.
+    #[inline(always)]
+    fn address(self) -> u64 {
+        self.0 as u64
+    }
+
     /// Threads that haven't begun to exit.
     #[inline(always)]
     pub(crate) fn live_threads(self) -> u32 {

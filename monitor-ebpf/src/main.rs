@@ -37,6 +37,8 @@ mod fault;
 #[cfg(target_arch = "bpf")]
 mod filter;
 #[cfg(target_arch = "bpf")]
+mod group;
+#[cfg(target_arch = "bpf")]
 mod kernel;
 #[cfg(target_arch = "bpf")]
 mod mapping;

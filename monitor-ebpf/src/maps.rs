@@ -5,7 +5,8 @@ use aya_ebpf::{
     maps::{Array, HashMap, LruHashMap, PerCpuArray, RingBuf},
 };
 use monitor_ebpf::abi::{
-    AddressSpace, ChargeState, Config, Kind, Layout, Rescue, ThreadState, TrackedProcess, TreeSums,
+    AddressSpace, ChargeState, Config, GROUP_PATH, Kind, Layout, Rescue, ThreadState,
+    TrackedProcess, TreeSums,
 };
 
 use crate::{call::PathRoom, environment, exec::Scratch, kernel::oom::Limit};
@@ -38,6 +39,8 @@ static CONFIG: Config = Config {
     sees_switches: 0,
     sees_calls: 0,
     calls: [0; 8],
+    groups: 0,
+    reserved: 0,
 };
 
 /// The frozen [`Layout`]: its fields are constants to the verifier, not to the compiler, so each
@@ -90,6 +93,27 @@ pub(crate) static CLAIMED: HashMap<u32, u64> = HashMap::with_max_entries(65_536,
 /// since boot, or 0 if it isn't being looked who is there.
 #[map]
 pub(crate) static FOUND: Array<u64> = Array::with_max_entries(2, 0);
+
+/// Control groups that are to be recorded once they are made, by their path or by the last part of it, which has no
+/// slash. The value is the number of the hierarchy that is meant; [`monitor_ebpf::abi::ANY_HIERARCHY`]: the first that has one.
+#[map]
+pub(crate) static WANTED_GROUPS: HashMap<[u8; GROUP_PATH], u32> = HashMap::with_max_entries(64, 0);
+
+/// Control groups that are recorded, with all groups below them, by their number in [`HIERARCHY`].
+#[map]
+pub(crate) static GROUPS: HashMap<u64, u8> = HashMap::with_max_entries(1024, 0);
+
+/// Number of the hierarchy of [`GROUPS`] and one more; 0: there are none yet.
+#[map]
+pub(crate) static HIERARCHY: Array<u32> = Array::with_max_entries(1, 0);
+
+/// Path of the first of [`GROUPS`] that was made while it was waited for.
+#[map]
+pub(crate) static MADE_GROUP: Array<[u8; GROUP_PATH]> = Array::with_max_entries(1, 0);
+
+/// Room for a path or a name of a control group.
+#[map]
+pub(crate) static GROUP_ROOM: PerCpuArray<[u8; GROUP_PATH]> = PerCpuArray::with_max_entries(1, 0);
 
 /// Address spaces of traced processes by the address of their `mm_struct`, until they are torn
 /// down. The address is reused at once after that, so an entry must not outlive `exit_mmap`.

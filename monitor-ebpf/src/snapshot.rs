@@ -11,6 +11,10 @@
 //! A process whose parent ends during the walks would lose its place: it is given to another parent. So while it is
 //! walked, each thread that ends and descends from somebody who is entered has its children noted ([`orphans`]).
 //!
+//! Of a control group's processes ([`crate::group`]) the same holds with "is in the group" in place of "its parent is
+//! entered": who is created in it, or moved there, is entered by the hooks from the first walk on, so who isn't
+//! entered was there when the walk began, or descends within the group from somebody who was.
+//!
 //! The tables of the kernel side tell whether something happened before or after: an event of a process or an
 //! address space that isn't entered is not shown; from its entry on all are, and the record of the walk has the time
 //! of a moment before.
@@ -21,7 +25,7 @@ use monitor_ebpf::abi::{Kind, Memory, SnapshotRecord, TrackedProcess};
 use crate::{
     address_space::{self, Exactness},
     emit::{Subject, count_full, emit, now, setting},
-    filter,
+    filter, group,
     kernel::{Mm, Task},
     maps::{CLAIMED, FOUND, TARGETS},
     preempt::undisturbed,
@@ -85,6 +89,9 @@ fn is_wanted(task: Task) -> bool {
         let recorder = setting!(recorder_tid);
         return !task.is_kernel_thread() && pid != recorder && parent.pid() != recorder;
     }
+    if setting!(groups) != 0 {
+        return group::has(task);
+    }
     TARGETS.get_ptr(pid).is_some() || filter::known(parent).is_some() || is_claimed(task)
 }
 
@@ -131,6 +138,13 @@ fn find(task: Task, exactness: Exactness) {
             mm = 0;
         }
     }
+    show(task, time_ns, mm, memory);
+}
+
+/// Tells of a process that has been entered without its creation having been seen.
+#[inline(always)]
+fn show(task: Task, time_ns: u64, mm: u64, memory: Memory) {
+    let pid = task.pid();
     let parent = task.parent().leader();
     let subject = Subject {
         start_ns: task.start_ns(),
@@ -151,6 +165,42 @@ fn find(task: Task, exactness: Exactness) {
             task.read_comm(&raw mut (*record).comm);
         }
     });
+}
+
+/// Tells of a process that is created in a control group which is recorded, by somebody who isn't. It has been entered,
+/// and doesn't run yet.
+#[inline(always)]
+pub(crate) fn created_inside(process: *mut TrackedProcess, child: Task, is_copy: bool) {
+    let space = child.mm();
+    let mm = address_space::bind(space, is_copy, is_copy);
+    // SAFETY: a map value.
+    unsafe {
+        (*process).mm = mm;
+        (*process).mm_address = space.address();
+        (*process).flags |= TrackedProcess::CREATED;
+    }
+    show(child, now(), mm, space.memory());
+}
+
+/// Enters a process that was moved into a control group which is recorded.
+#[inline(always)]
+pub(crate) fn moved_inside(task: Task, exactness: Exactness) {
+    if task.tid() == task.pid()
+        && filter::known(task).is_none()
+        && group::has(task)
+        && task.signals().live_threads() > 0
+    {
+        find(task, exactness);
+    }
+}
+
+/// Enters the threads of such a process. A program of its own, since one that does both is too large for the verifier.
+#[inline(always)]
+pub(crate) fn threads_moved_inside(task: Task) {
+    let pid = task.pid();
+    if task.tid() == pid && filter::known(task).is_some() {
+        switch::enter_all(pid, task.signals());
+    }
 }
 
 /// Enters its address space: number and state.
@@ -195,7 +245,8 @@ fn is_given_up(task: Task, mm: Mm) -> bool {
 /// kernel is about to give them to another parent.
 #[inline(always)]
 pub(crate) fn orphans(task: Task) {
-    if setting!(attaches) == 0 || setting!(whole_host) != 0 {
+    // A group is nothing that one loses with a parent.
+    if setting!(attaches) == 0 || setting!(whole_host) != 0 || setting!(groups) != 0 {
         return;
     }
     if !task.shows_children() || walking_since() == 0 || !descends(task) {

@@ -6,7 +6,7 @@ use monitor_ebpf::abi::{Kind, SleepRecord, TaskState, ThreadState};
 use crate::{
     emit::{count_full, emit, now, setting},
     filter,
-    kernel::{Task, watch::is_preempted},
+    kernel::{Signals, Task, watch::is_preempted},
     maps::THREADS,
 };
 
@@ -104,6 +104,37 @@ pub(crate) fn enter_running(pid: u32, tid: u32) {
     if is_refused && THREADS.get_ptr(tid).is_none() {
         count_full(2);
     }
+}
+
+/// Enters all threads of a process, some of which may be known.
+///
+/// Without a decision for each: the ways that the verifier follows would multiply with the number of threads.
+#[inline(always)]
+pub(crate) fn enter_all(pid: u32, signals: Signals) {
+    if setting!(sees_switches) == 0 {
+        return;
+    }
+    let mut refused = 0;
+    signals.each_thread(|tid| {
+        let error = THREADS
+            .insert(tid, fresh(pid, 1), NOT_THERE)
+            .err()
+            .unwrap_or(0);
+        refused |= is_zero(error.wrapping_add(NO_ROOM));
+    });
+    if refused != 0 {
+        count_full(2);
+    }
+}
+
+/// `E2BIG`, what a full table answers.
+const NO_ROOM: i32 = 7;
+
+/// 1 for 0, else 0, without a branch.
+#[inline(always)]
+fn is_zero(value: i32) -> u32 {
+    let either = (value | value.wrapping_neg()) as u32;
+    (either >> 31) ^ 1
 }
 
 #[inline(always)]

@@ -16,6 +16,7 @@ pub mod bpf;
 pub mod clock;
 pub mod differences;
 pub mod disk;
+pub mod groups;
 pub mod harness;
 pub mod hosts;
 pub mod kernel_log;

@@ -60,6 +60,19 @@ fn root<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Id, D::Erro
     Ok(Option::deserialize(deserializer)?.unwrap_or(none))
 }
 
+/// A control group that was recorded.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Group {
+    /// As it was named.
+    pub wanted: String,
+    /// Its path.
+    pub path: Option<String>,
+    /// Its hierarchy in words.
+    pub hierarchy: Option<String>,
+    /// Its first process, ns since boot.
+    pub first_ns: Option<u64>,
+}
+
 /// How it was recorded.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Recording {
@@ -69,6 +82,8 @@ pub struct Recording {
     pub start_ns: u64,
     /// All processes that were there already had been found, ns since boot.
     pub attached_ns: Option<u64>,
+    /// The control group that was recorded.
+    pub group: Option<Group>,
     /// Environment that names the job.
     pub env: BTreeMap<String, String>,
     /// What bounds and shapes the command from outside.

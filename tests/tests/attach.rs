@@ -19,6 +19,7 @@ use rtrace::{
     trace::Trace,
 };
 use rtrace_tests::{
+    groups::{self, Group},
     harness::{self, Recorder, eventually, tail_of},
     lone_surrogates::Text,
     report::{Process, Report},
@@ -137,7 +138,18 @@ fn storms() -> anyhow::Result<u32> {
 fn a_storm_is_recorded_whole_from_its_midst_on() -> anyhow::Result<()> {
     let _alone = harness::alone()?;
     for storm in 0..storms()? {
-        let (found, all) = until_seen().with_context(|| format!("storm {storm}"))?;
+        let (found, all) = until_seen(None).with_context(|| format!("storm {storm}"))?;
+        println!("storm {storm}: {all} processes, {found} of them were there before");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_storm_in_a_control_group_is_recorded_whole_from_its_midst_on() -> anyhow::Result<()> {
+    let _alone = harness::alone()?;
+    let group = Group::make(groups::top(), "storm")?;
+    for storm in 0..storms()? {
+        let (found, all) = until_seen(Some(&group)).with_context(|| format!("storm {storm}"))?;
         println!("storm {storm}: {all} processes, {found} of them were there before");
     }
     Ok(())
@@ -147,10 +159,10 @@ fn a_storm_is_recorded_whole_from_its_midst_on() -> anyhow::Result<()> {
 const MOST_TRIES: u32 = 8;
 
 #[expect(clippy::print_stdout, reason = "a test's own figures")]
-fn until_seen() -> anyhow::Result<(usize, usize)> {
+fn until_seen(group: Option<&Group>) -> anyhow::Result<(usize, usize)> {
     for _ in 0..MOST_TRIES {
         let folder = tempfile::tempdir()?;
-        if let Some(counts) = one_storm(folder.path())? {
+        if let Some(counts) = one_storm(folder.path(), group)? {
             return Ok(counts);
         }
         println!("the kernel skipped runs: another storm");
@@ -159,14 +171,22 @@ fn until_seen() -> anyhow::Result<(usize, usize)> {
 }
 
 /// How many were there before, and how many in all; `None` if an emulated machine's kernel has skipped runs and said so.
-fn one_storm(folder: &Path) -> anyhow::Result<Option<(usize, usize)>> {
+/// It is recorded by its pid, or as what is in a control group.
+fn one_storm(folder: &Path, group: Option<&Group>) -> anyhow::Result<Option<(usize, usize)>> {
     let (log, stop) = (folder.join("log"), folder.join("stop"));
-    let mut command = Command::new("/usr/bin/python3");
+    let enter = group.map_or_else(|| "true".to_owned(), Group::enter);
+    let mut command = Command::new("/bin/sh");
+    let line = format!("{enter} && exec /usr/bin/python3 \"$@\"");
+    command.args(["-c", &line, "sh"]);
     command.arg(script("storm.py")).args([&log, &stop]);
     let storm = Victim::start(&mut command)?;
     let lines = || fs::read_to_string(&log).map_or(0, |text| text.lines().count());
     eventually("a storm", || Ok(lines() > 200))?;
-    let mut recording = Recording::start(folder, &["-p", &storm.pid().to_string()])?;
+    let pid = storm.pid().to_string();
+    let mut recording = match group {
+        Some(group) => Recording::start(folder, &["--cgroup", &group.folder.to_string_lossy()])?,
+        None => Recording::start(folder, &["-p", &pid])?,
+    };
     let before = lines();
     eventually("more of it", || Ok(lines() > before + 400))?;
     fs::write(&stop, "")?;
@@ -176,14 +196,14 @@ fn one_storm(folder: &Path) -> anyhow::Result<Option<(usize, usize)>> {
     }
     ensure!(report.trust.complete, "{:?}", report.trust);
     let log = read_log(&log)?;
-    compare(&report, &log)?;
+    compare(&report, &log, group.is_some())?;
     each_once(&recording.trace)?;
     let found = report.processes.iter().filter(|p| p.found_ns.is_some());
     Ok(Some((found.count(), report.processes.len())))
 }
 
-/// Against what the storm itself says.
-fn compare(report: &Report, log: &Log) -> anyhow::Result<()> {
+/// Against what the storm itself says. An orphan is no descendant, but stays in its control group.
+fn compare(report: &Report, log: &Log, is_group: bool) -> anyhow::Result<()> {
     let attached_ns = report
         .recording
         .attached_ns
@@ -219,7 +239,9 @@ fn compare(report: &Report, log: &Log) -> anyhow::Result<()> {
             .ends_ns
             .with_context(|| format!("no end in the log: {key:?}"))?;
         ensure!(
-            ends_ns < attached_ns || had_ended(logged.creator, key.1) || by_key.contains_key(key),
+            ends_ns < attached_ns
+                || !is_group && had_ended(logged.creator, key.1)
+                || by_key.contains_key(key),
             "missing: {key:?} {logged:?}, looked for from {start_ns} to {attached_ns}"
         );
     }

@@ -2,7 +2,7 @@
 
 use zerocopy::{Immutable, IntoBytes};
 
-use super::{OomPlaces, UsagePlaces, WatchPlaces};
+use super::{GroupPlaces, OomPlaces, UsagePlaces, WatchPlaces};
 
 /// A place in a kernel struct in bytes, or the number of an argument. [`absent`] ones are `u32::MAX`.
 pub type Offset = u32;
@@ -104,6 +104,8 @@ pub struct Layout {
     pub oom: OomPlaces,
     /// Signals, failed calls, threads that wait.
     pub watch: WatchPlaces,
+    /// Which control group a process is in.
+    pub group: GroupPlaces,
 }
 
 impl Layout {
@@ -150,6 +152,7 @@ impl Layout {
         usage: UsagePlaces::ABSENT,
         oom: OomPlaces::ABSENT,
         watch: WatchPlaces::ABSENT,
+        group: GroupPlaces::ABSENT,
     };
 }
 
@@ -200,6 +203,10 @@ pub struct Config {
     /// Numbers of the system calls that are told of, by [`Self::EXECVE`] and the like; those that this machine
     /// doesn't have are `u32::MAX`.
     pub calls: [u32; 8],
+    /// 1: processes of a control group are recorded, from the moment that they are in it.
+    pub groups: u32,
+    /// Zero.
+    pub reserved: u32,
 }
 
 impl Config {
@@ -218,6 +225,6 @@ impl Config {
 }
 
 const _: () = {
-    assert!(core::mem::size_of::<Layout>() == (38 + 12 + 16 + 15) * 4);
-    assert!(core::mem::size_of::<Config>() == 168);
+    assert!(core::mem::size_of::<Layout>() == (38 + 12 + 16 + 15 + 14) * 4);
+    assert!(core::mem::size_of::<Config>() == 176);
 };

@@ -109,6 +109,65 @@ pub struct WatchPlaces {
     pub task_status: Offset,
 }
 
+/// Which control groups a process is in, and its threads.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoBytes, Immutable)]
+pub struct GroupPlaces {
+    /// `task_struct.cgroups`; absent like all the others if one of them is.
+    pub task_cgroups: Offset,
+    /// First link in `css_set.cgrp_links`.
+    pub css_set_links: Offset,
+    /// Next link in `cgrp_cset_link.cgrp_link`.
+    pub link_next: Offset,
+    /// `cgrp_cset_link.cgrp`.
+    pub link_cgroup: Offset,
+    /// `cgroup.root`.
+    pub cgroup_root: Offset,
+    /// `cgroup_root.hierarchy_id`; 0 is version 2.
+    pub hierarchy_id: Offset,
+    /// `cgroup.kn`.
+    pub cgroup_kn: Offset,
+    /// `kernfs_node.id`: the inode number of the group's folder.
+    pub kernfs_id: Offset,
+    /// `kernfs_node.name`.
+    pub kernfs_name: Offset,
+    /// `cgroup.self.parent`: the `css` of the group above.
+    pub cgroup_parent: Offset,
+    /// `cgroup_subsys_state.cgroup`.
+    pub css_cgroup: Offset,
+    /// First thread in `signal_struct.thread_head`.
+    pub signal_threads: Offset,
+    /// Next thread in `task_struct.thread_node`.
+    pub task_thread: Offset,
+    /// Zero.
+    pub reserved: u32,
+}
+
+/// Most bytes of a control group's path that is waited for, with NUL.
+pub const GROUP_PATH: usize = 512;
+/// Stands for whichever hierarchy.
+pub const ANY_HIERARCHY: u32 = u32::MAX;
+
+impl GroupPlaces {
+    /// Everything absent.
+    pub const ABSENT: Self = Self {
+        task_cgroups: u32::MAX,
+        css_set_links: u32::MAX,
+        link_next: u32::MAX,
+        link_cgroup: u32::MAX,
+        cgroup_root: u32::MAX,
+        hierarchy_id: u32::MAX,
+        cgroup_kn: u32::MAX,
+        kernfs_id: u32::MAX,
+        kernfs_name: u32::MAX,
+        cgroup_parent: u32::MAX,
+        css_cgroup: u32::MAX,
+        signal_threads: u32::MAX,
+        task_thread: u32::MAX,
+        reserved: 0,
+    };
+}
+
 impl UsagePlaces {
     /// Everything absent.
     pub const ABSENT: Self = Self {

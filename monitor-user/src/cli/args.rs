@@ -99,6 +99,12 @@ pub(super) struct RecordArguments {
     /// root.
     #[arg(short = 'a', long, conflicts_with_all = ["pid", "wait_all"])]
     pub(super) whole_host: bool,
+    /// Record the processes in this control group and in those below it, whether they are there already, are created
+    /// there or are moved there. It may not be there yet: the recording begins with its first process. It ends when
+    /// nobody is left, or with --duration after that time. A folder such as /sys/fs/cgroup/system.slice, or what
+    /// /proc/PID/cgroup says. Only for root.
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["command", "pid", "whole_host", "wait_all"])]
+    pub(super) cgroup: Option<String>,
     /// End the recording after this time, for instance 90s or 5m, whatever still runs. The command goes on
     /// unrecorded, and rtrace ends with it and with its status.
     #[arg(long, value_name = "TIME", value_parser = time)]
@@ -121,7 +127,7 @@ pub(super) struct RecordArguments {
     #[arg(long, hide = true)]
     pub(super) debug_bpf: bool,
     /// The command and its arguments.
-    #[arg(required_unless_present_any = ["pid", "whole_host"], trailing_var_arg = true, value_name = "COMMAND")]
+    #[arg(required_unless_present_any = ["pid", "whole_host", "cgroup"], trailing_var_arg = true, value_name = "COMMAND")]
     pub(super) command: Vec<OsString>,
 }
 
@@ -389,6 +395,18 @@ mod tests {
         let with = wait(&["rtrace", "record", "--wait-all=5m", "sleep", "5"]);
         assert_eq!(with, (Some(After::All(Some(Duration::from_mins(5)))), 2));
         assert_eq!(wait(&["rtrace", "record", "true"]).0, None);
+    }
+
+    #[test]
+    fn a_control_group_is_recorded_alone() {
+        let is_taken = |words: &[&str]| {
+            let words = [&["rtrace", "record", "--cgroup", "/a"][..], words].concat();
+            Arguments::try_parse_from(words).is_ok()
+        };
+        assert!(is_taken(&[]) && is_taken(&["--duration", "1m"]));
+        for words in [&["true"][..], &["-p", "1"], &["-a"], &["--wait-all"]] {
+            assert!(!is_taken(words), "{words:?}");
+        }
     }
 
     #[test]

@@ -61,6 +61,7 @@ pub(super) fn run(arguments: &RecordArguments) -> anyhow::Result<ExitCode> {
         attach: Attach {
             pids: arguments.pid.clone(),
             whole_host: arguments.whole_host,
+            group: arguments.cgroup.clone(),
         },
         until: Until {
             duration: arguments.duration,
@@ -75,8 +76,13 @@ pub(super) fn run(arguments: &RecordArguments) -> anyhow::Result<ExitCode> {
         uid: invoker.uid.as_raw(),
         gid: invoker.gid.as_raw(),
     });
-    let make_sink =
-        move |recording: &Recording| Files::begin(&output, owner, recording, status_line);
+    let is_quiet = arguments.quiet;
+    let make_sink = move |recording: &Recording| {
+        if let Some(line) = report::expected_line(recording).filter(|_| !is_quiet) {
+            complain(&line);
+        }
+        Files::begin(&output, owner, recording, status_line)
+    };
     let outcome = match record(&arguments.command, &options, make_sink) {
         Ok(outcome) => outcome,
         Err(RecordError::Launch(error)) => {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Charge, Conditions, Verification};
+use super::{Charge, Conditions, RecordedGroup, Verification};
 
 /// What was recorded, where, how, and what was lost.
 ///
@@ -37,7 +37,7 @@ pub struct Recording {
     pub conditions: Option<Conditions>,
     /// Add this to a time since boot to get ns since 1970.
     pub wall_offset_ns: i64,
-    /// Start of the recording, ns since boot.
+    /// Start of the recording, ns since boot; of a control group in which there was nobody yet, its first process's coming.
     pub start_ns: u64,
     /// End: end of the recording, ns since boot.
     pub end_ns: Option<u64>,
@@ -49,6 +49,8 @@ pub struct Recording {
     pub attached_pids: Vec<u32>,
     /// Whether all processes of the host are recorded.
     pub whole_host: bool,
+    /// The control group whose processes are recorded; `None`: something else is.
+    pub group: Option<RecordedGroup>,
     /// When all that were there already had been found, ns since boot: from here on nothing is missing. `None`: none
     /// were looked for.
     pub attached_ns: Option<u64>,

@@ -2,6 +2,7 @@
 
 pub mod btf;
 pub mod conditions;
+pub mod control_groups;
 pub mod facts;
 pub mod memory_group;
 pub mod process_memory;

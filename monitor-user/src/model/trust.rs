@@ -28,6 +28,8 @@ pub(super) struct Gaps {
     pub(super) marks: u64,
     /// Processes that were there before the recording began. Nothing is missing of what was to be recorded.
     pub(super) found: u64,
+    /// Processes that came into the control group which was recorded.
+    pub(super) entered: u64,
     /// Argument lists of which the end wasn't kept.
     pub(super) cut_arguments: u64,
 }
@@ -215,6 +217,13 @@ fn gap_notes(gaps: &Gaps) -> Vec<String> {
         "process was there before the recording began: how it was made, and what it did and used before, is not known.",
         "processes were there before the recording began: how they were made, and what they did and used before, is not \
          known.",
+    );
+    note(
+        gaps.entered,
+        "process came into the control group while it was recorded: how it was made, and what it did and used before, is \
+         not known.",
+        "processes came into the control group while it was recorded: how they were made, and what they did and used \
+         before, is not known.",
     );
     note(
         gaps.cut_arguments,

@@ -9,7 +9,7 @@ use std::{
 };
 
 use aya::{
-    Btf as LoaderBtf,
+    Btf as LoaderBtf, Pod,
     maps::{Array, HashMap as KernelMap},
     programs::{Iter, ProgramError},
 };
@@ -17,7 +17,7 @@ use monitor_ebpf::abi::TrackedProcess;
 use nix::unistd::getuid;
 
 use super::{
-    RecordError,
+    RecordError, group,
     load::{Loaded, NO_MAP},
     refusal::{LoadError, chain},
 };
@@ -34,12 +34,14 @@ pub struct Attach {
     pub pids: Vec<u32>,
     /// All of the host.
     pub whole_host: bool,
+    /// Those in this control group and in those below it, also who comes later: as it was named.
+    pub group: Option<String>,
 }
 
 impl Attach {
     /// Whether processes that are there already are recorded.
     pub fn is_wanted(&self) -> bool {
-        self.whole_host || !self.pids.is_empty()
+        self.whole_host || self.group.is_some() || !self.pids.is_empty()
     }
 
     /// Whether the caller may record them all.
@@ -63,6 +65,12 @@ impl Attach {
         }
         if self.whole_host && !caller.is_root() {
             return Err(RecordError::WholeHost);
+        }
+        if let Some(name) = self.group.as_ref().filter(|_| !caller.is_root()) {
+            return Err(group::unusable(
+                name,
+                "only root may record whoever is in it",
+            ));
         }
         Ok(())
     }
@@ -191,17 +199,23 @@ fn set_walking(loaded: &mut Loaded, since_ns: u64) -> Result<(), LoadError> {
     map.set(1, since_ns, 0).map_err(|error| wrong(&error))
 }
 
-fn set(loaded: &mut Loaded, map: &str, key: u32, value: u8) -> Result<(), LoadError> {
+/// Puts something into a map of the kernel side.
+pub(super) fn set<K: Pod, V: Pod>(
+    loaded: &mut Loaded,
+    map: &str,
+    key: K,
+    value: V,
+) -> Result<(), LoadError> {
     let map = loaded.ebpf.map_mut(map).ok_or_else(no_map)?;
-    let mut map = KernelMap::<_, u32, u8>::try_from(map).map_err(|error| wrong(&error))?;
+    let mut map = KernelMap::<_, K, V>::try_from(map).map_err(|error| wrong(&error))?;
     map.insert(key, value, 0).map_err(|error| wrong(&error))
 }
 
-fn no_map() -> LoadError {
+pub(super) fn no_map() -> LoadError {
     LoadError::Object(NO_MAP.into())
 }
 
-fn wrong(error: &aya::maps::MapError) -> LoadError {
+pub(super) fn wrong(error: &aya::maps::MapError) -> LoadError {
     LoadError::Object(chain(error))
 }
 
@@ -235,6 +249,27 @@ impl Arguments {
         };
         let sure = read.into_iter().filter(|(key, mm, _)| is_same(key, *mm));
         Self(sure.map(|(key, mm, bytes)| (key, (mm, bytes))).collect())
+    }
+
+    /// Reads those of a process that comes into a control group, as its event is taken from the kernel.
+    pub(super) fn look_at(&mut self, loaded: &Loaded, event: &Event) {
+        let (What::Snapshot(snapshot), Some(subject)) = (&event.what, event.subject) else {
+            return;
+        };
+        let key = subject.process;
+        let mm = snapshot.found.as_ref().and_then(|found| found.mm);
+        let has_it = || {
+            let now = loaded.tracked_process(key.pid)?;
+            (now.start_ns == key.start_ns && Some(now.mm) == mm).then_some(now.mm)
+        };
+        // Who executes something meanwhile has another address space afterwards.
+        if !self.0.contains_key(&key)
+            && has_it().is_some()
+            && let Some(bytes) = command_line(key.pid)
+            && let Some(mm) = has_it()
+        {
+            self.0.insert(key, (mm, bytes));
+        }
     }
 
     /// Adds to what an event tells of a process that was there.
@@ -298,7 +333,7 @@ mod tests {
         let attach = Attach {
             // Above the highest that a kernel gives.
             pids: vec![std::process::id(), 5_000_000],
-            whole_host: false,
+            ..Attach::default()
         };
         let error = attach.check().unwrap_err().to_string();
         assert_eq!(error, "cannot record process 5000000: there is none");

@@ -18,6 +18,7 @@ use super::{
     Options, RecordError,
     attach::Arguments,
     charge,
+    group::Target,
     load::{Loaded, StderrLog},
     losses::{Losses, full_tables},
     prepare::{Prepared, prepare, start},
@@ -100,6 +101,7 @@ pub fn record<S: Sink + 'static>(
         child,
         charge,
         arguments,
+        target,
         kept,
         recording,
     } = prepare(words, options)?;
@@ -135,6 +137,7 @@ pub fn record<S: Sink + 'static>(
             keep_arguments: options.keep_arguments,
             charge,
             arguments,
+            target,
             deadline: options.until.deadline(),
             after: options.until.after,
             is_whole_host: options.attach.whole_host,
@@ -192,6 +195,8 @@ struct Collector {
     is_whole_host: bool,
     /// Of processes that were there already.
     arguments: Arguments,
+    /// The control group that is recorded.
+    target: Option<Target>,
     recording: Recording,
 }
 
@@ -265,7 +270,7 @@ impl Collector {
                 }
                 _ = drain.tick() => {
                     self.drain();
-                    if !self.is_whole_host && !survivors::any_alive(&self.loaded) {
+                    if self.is_nobody_left() {
                         return Stop::Gone;
                     }
                 }
@@ -276,6 +281,18 @@ impl Collector {
                 }
                 () = signals.asked_to_end() => return Stop::Asked,
             }
+        }
+    }
+
+    /// Whether nobody is left of those who are recorded, and nobody can come.
+    fn is_nobody_left(&mut self) -> bool {
+        if self.is_whole_host {
+            return false;
+        }
+        let any_alive = survivors::any_alive(&self.loaded);
+        match &mut self.target {
+            Some(target) => target.is_over(any_alive, std::time::Instant::now()),
+            None => !any_alive,
         }
     }
 
@@ -365,6 +382,9 @@ impl Collector {
             ring,
             decoder,
             sorter,
+            arguments,
+            loaded,
+            target,
             ..
         } = self;
         for n in 0.. {
@@ -377,7 +397,12 @@ impl Collector {
             let Some(record) = ring.get_mut().0.next() else {
                 break;
             };
-            decoder.push(&record, |event| sorter.push(event));
+            decoder.push(&record, |event| {
+                if target.is_some() {
+                    arguments.look_at(loaded, &event);
+                }
+                sorter.push(event);
+            });
         }
         decoder.give_up_before(limit_ns.saturating_sub(GIVE_UP_NS), |event| {
             sorter.push(event);
@@ -413,6 +438,7 @@ impl Collector {
             return;
         }
         self.learn_root(&events);
+        self.learn_first(&events);
         self.unsent.push_back(Message::Events(events));
         self.push_unsent();
     }
@@ -446,9 +472,24 @@ impl Collector {
         }
     }
 
+    /// Where a control group is waited for, the recording begins with its first process.
+    fn learn_first(&mut self, events: &[Event]) {
+        let Some(target) = &mut self.target else {
+            return;
+        };
+        let first = events.iter().find(|event| event.subject.is_some());
+        if let (None, Some(event)) = (target.recorded.first_ns, first) {
+            target.recorded.first_ns = Some(event.time_ns);
+            self.recording.start_ns = event.time_ns;
+        }
+        target.look(&self.loaded);
+        self.recording.group = Some(target.recorded.clone());
+    }
+
     /// For the end, when waiting does no harm any more.
     fn wait_and_send(&mut self, events: Vec<Event>) {
         self.learn_root(&events);
+        self.learn_first(&events);
         self.unsent.push_back(Message::Events(events));
         for message in self.unsent.drain(..) {
             // See `push_unsent`.

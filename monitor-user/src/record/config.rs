@@ -74,6 +74,8 @@ pub(super) fn config(btf: &Btf, options: &LoadOptions<'_>) -> Config {
         sees_switches: u32::from(btf.has_tracepoint(SWITCH) && !is_left_out(SWITCH)),
         sees_calls: u32::from(options.failed_calls && !is_left_out(SYS_EXIT)),
         calls: calls(),
+        groups: u32::from(options.attach.group.is_some()),
+        reserved: 0,
     }
 }
 

@@ -14,7 +14,7 @@ use super::{
     attach::Attach,
     config::{MM_LOCK, adds_up_too_much, config},
     cpu_parts,
-    hooks::{HOOKS, RssBound, SYS_EXIT, layout, rss_bound},
+    hooks::{GROUP_ENTERED, GROUP_MADE, HOOKS, RssBound, SYS_EXIT, layout, rss_bound},
     object::object,
     refusal::{LoadError, chain, not_permitted, refused},
     verify::Exactness,
@@ -27,6 +27,8 @@ use crate::{
 /// The hook that shows programs, and what reads their environment there.
 const EXEC: &str = "sched_process_exec";
 const ENVIRONMENT: &str = "sched_process_exec_env";
+/// What enters the threads of a process that comes into a control group.
+const GROUP_THREADS: &str = "cgroup_attach_task_threads";
 /// The hook that shows what is resident.
 const RSS: &str = "rss_stat";
 /// Where the kernel describes its own types.
@@ -206,9 +208,18 @@ impl Loaded {
                 stand_ins.insert(hook.name.to_owned(), stand_in.to_owned());
                 continue;
             }
-            for program in programs(hook.name, is_exact, config.has_later, options.passes) {
+            let has_groups = config.groups != 0;
+            for program in programs(
+                hook.name,
+                is_exact && (hook.name == RSS || hook.name == GROUP_ENTERED && has_groups),
+                config.has_later,
+                options.passes,
+            ) {
                 attach(&mut ebpf, &program, hook.name, &types)?;
             }
+        }
+        if config.groups != 0 {
+            attach_to_groups(&mut ebpf, &btf, &layout, &types)?;
         }
         watch.step("verifying and attaching programs");
         let cpus = facts::online_cpus();
@@ -243,6 +254,22 @@ impl Loaded {
     }
 }
 
+/// Attaches what only a recording of a control group needs.
+fn attach_to_groups(
+    ebpf: &mut Ebpf,
+    btf: &Btf,
+    layout: &Layout,
+    types: &LoaderBtf,
+) -> Result<(), LoadError> {
+    let has_hooks = btf.has_tracepoint(GROUP_MADE) && btf.has_tracepoint(GROUP_ENTERED);
+    if absent(layout.group.task_cgroups) || !has_hooks {
+        let reason = "it doesn't tell which control groups processes are in";
+        return Err(LoadError::Unsupported(reason.to_owned()));
+    }
+    attach(ebpf, GROUP_THREADS, GROUP_ENTERED, types)?;
+    attach(ebpf, GROUP_MADE, GROUP_MADE, types)
+}
+
 /// Makes the maps and puts the programs in order; none is in the kernel yet.
 fn load(
     btf: &Btf,
@@ -262,14 +289,15 @@ fn load(
         .map_err(|error| not_permitted(&error).unwrap_or_else(|| LoadError::Object(chain(&error))))
 }
 
-/// Names of the programs of a hook, in the order in which they run.
+/// Names of the programs of a hook, in the order in which they run. `is_exact`: it is one that has another program
+/// where counters can be read exactly, and they can.
 fn programs(
     hook: &'static str,
     is_exact: bool,
     has_later: u32,
     passes: Option<Passes>,
 ) -> Vec<String> {
-    let first = if hook == RSS && is_exact {
+    let first = if is_exact {
         format!("{hook}{EXACTLY}")
     } else {
         hook.to_owned()
@@ -308,7 +336,7 @@ impl Log for StderrLog {
 pub(super) fn later(first: &str) -> Vec<String> {
     let suffixes: &[&str] = if Rescue::HOOKS.contains(&first) {
         &LATER
-    } else if first == MM_LOCK || first.ends_with(EXACTLY) {
+    } else if first == MM_LOCK || first == format!("{RSS}{EXACTLY}") {
         &LATER[..1]
     } else {
         &[]

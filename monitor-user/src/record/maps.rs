@@ -116,6 +116,13 @@ impl Loaded {
         all
     }
 
+    /// One of them.
+    pub(super) fn tracked_process(&self, pid: u32) -> Option<TrackedProcess> {
+        let map = self.ebpf.map("PROCESSES")?;
+        let map = HashMap::<_, u32, [u8; size_of::<TrackedProcess>()]>::try_from(map).ok()?;
+        TrackedProcess::read_from_bytes(&map.get(&pid, 0).ok()?).ok()
+    }
+
     /// Whether something holds for any of them; looks no further than the first.
     pub(super) fn is_any(&self, holds: impl Fn(&TrackedProcess) -> bool) -> bool {
         let mut is_found = false;

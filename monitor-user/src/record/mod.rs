@@ -5,6 +5,7 @@ mod charge;
 mod collect;
 mod config;
 mod cpu_parts;
+mod group;
 mod hooks;
 mod janitor;
 mod launch;

@@ -3,7 +3,7 @@
 //!
 //! Nothing of it must be there: what isn't found is not known in the recording.
 
-use monitor_ebpf::abi::{OomPlaces, UsagePlaces, WatchPlaces};
+use monitor_ebpf::abi::{GroupPlaces, OomPlaces, UsagePlaces, WatchPlaces};
 
 use crate::host::btf::Btf;
 
@@ -98,6 +98,32 @@ pub(super) fn watch(btf: &Btf) -> WatchPlaces {
         action_handler: handlers.action_handler,
         ..pids
     }
+}
+
+/// Control groups and threads, all there or all absent.
+pub(super) fn group(btf: &Btf) -> GroupPlaces {
+    groups(btf).unwrap_or(GroupPlaces::ABSENT)
+}
+
+fn groups(btf: &Btf) -> Option<GroupPlaces> {
+    let member = |of, path| Some(btf.member(of, path)?.offset);
+    Some(GroupPlaces {
+        task_cgroups: member("task_struct", "cgroups")?,
+        // Heads of lists, which begin with the pointer to the first or next one.
+        css_set_links: member("css_set", "cgrp_links")?,
+        link_next: member("cgrp_cset_link", "cgrp_link")?,
+        link_cgroup: member("cgrp_cset_link", "cgrp")?,
+        cgroup_root: member("cgroup", "root")?,
+        hierarchy_id: member("cgroup_root", "hierarchy_id")?,
+        cgroup_kn: member("cgroup", "kn")?,
+        kernfs_id: member("kernfs_node", "id")?,
+        kernfs_name: member("kernfs_node", "name")?,
+        cgroup_parent: member("cgroup", "self.parent")?,
+        css_cgroup: member("cgroup_subsys_state", "cgroup")?,
+        signal_threads: member("signal_struct", "thread_head")?,
+        task_thread: member("task_struct", "thread_node")?,
+        reserved: 0,
+    })
 }
 
 fn handlers(btf: &Btf) -> Option<WatchPlaces> {

@@ -15,6 +15,7 @@ use super::{
     Options, RecordError,
     attach::{self, Arguments},
     charge,
+    group::Target,
     launch::{Child, Command},
     load::{LoadOptions, Loaded},
     privileges, redact,
@@ -35,6 +36,8 @@ pub(super) struct Prepared {
     pub(super) charge: Option<charge::Watch>,
     /// Of processes that are there already.
     pub(super) arguments: Arguments,
+    /// The control group that is recorded.
+    pub(super) target: Option<Target>,
     pub(super) kept: Option<Kept>,
     pub(super) recording: Recording,
 }
@@ -48,6 +51,9 @@ pub(super) fn prepare(words: &[OsString], options: &Options) -> Result<Prepared,
         |invoker| invoker.environment.clone(),
     );
     options.attach.check()?;
+    let stays = options.until.duration.is_some();
+    let group = options.attach.group.as_deref();
+    let mut target = group.map(|name| Target::new(name, stays)).transpose()?;
     let conditions = conditions_of(options, !words.is_empty());
     let command = (!words.is_empty())
         .then(|| Command::find(words, &environment, invoker))
@@ -59,7 +65,7 @@ pub(super) fn prepare(words: &[OsString], options: &Options) -> Result<Prepared,
                 command
             }
         });
-    let group = command
+    let plan = command
         .is_some()
         .then(|| charge::Plan::new(&options.charge))
         .transpose()?;
@@ -70,18 +76,24 @@ pub(super) fn prepare(words: &[OsString], options: &Options) -> Result<Prepared,
         .as_ref()
         .map(|child| child.pid.as_raw().unsigned_abs());
     let mut charge = None;
-    if let (Some(root), Some(group)) = (root, group) {
+    if let (Some(root), Some(plan)) = (root, plan) {
         loaded.track_root(root)?;
-        charge = group.begin(root)?;
+        charge = plan.begin(root)?;
     }
     if charge.as_ref().is_some_and(charge::Watch::is_charged) {
         loaded.read_charge()?;
     }
     let (mut arguments, mut start_ns) = (Arguments::default(), facts::boot_ns());
     let mut attached_ns = None;
+    if let Some(target) = &mut target {
+        target.tell(&mut loaded)?;
+    }
     if options.attach.is_wanted() {
         (arguments, start_ns) = attach::find(&mut loaded, &options.attach)?;
         attached_ns = Some(facts::boot_ns());
+    }
+    if let Some(target) = target.as_mut().filter(|_| !loaded.tracked().is_empty()) {
+        target.recorded.first_ns = Some(start_ns);
     }
     let kept = options.verify.then(|| loaded.kept()).transpose()?;
     privileges::give_up(invoker, options.verify, || loaded.can_read_maps())?;
@@ -91,6 +103,7 @@ pub(super) fn prepare(words: &[OsString], options: &Options) -> Result<Prepared,
         root_pid: root.unwrap_or(0),
         attached_pids: options.attach.pids.clone(),
         whole_host: options.attach.whole_host,
+        group: target.as_ref().map(|target| target.recorded.clone()),
         attached_ns,
         start_ns,
         conditions,
@@ -101,6 +114,7 @@ pub(super) fn prepare(words: &[OsString], options: &Options) -> Result<Prepared,
         child,
         charge,
         arguments,
+        target,
         kept,
         recording,
     })

@@ -1,6 +1,7 @@
 //! Who is still alive.
 
 use crate::{
+    event::Recording,
     model::Summary,
     report::{
         escape::{escape, shorten},
@@ -23,6 +24,20 @@ pub fn waiting_line(summary: &Summary, waited_ns: u64, width: usize) -> String {
         Nanos(waited_ns)
     );
     shorten(&line, width)
+}
+
+/// What a recorder says as it begins, if the control group that it records has no process yet.
+pub fn expected_line(recording: &Recording) -> Option<String> {
+    let group = recording.group.as_ref()?;
+    if group.first_ns.is_some() {
+        return None;
+    }
+    let what = words::group(group);
+    Some(if group.path.is_some() {
+        format!("waiting for the first process in {what} (Ctrl-C stops waiting)")
+    } else {
+        format!("waiting for {what} to be made (Ctrl-C stops waiting)")
+    })
 }
 
 /// The living by name and pid, the oldest first: "sleep (pid 12), sh (pid 13) and 4 more".

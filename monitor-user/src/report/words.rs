@@ -1,6 +1,7 @@
 //! Plain words for ends and numbers.
 
 use crate::{
+    event::RecordedGroup,
     report::{ExitReport, escape::escape},
     units::{Bytes, Nanos},
 };
@@ -34,6 +35,16 @@ pub(super) fn role(name: &'static str) -> &'static str {
         "resource_tracker" => "resource tracker",
         "forkserver" => "fork server",
         name => name,
+    }
+}
+
+/// What was recorded where that was a control group.
+pub(super) fn group(group: &RecordedGroup) -> String {
+    let path = group.path.as_ref().unwrap_or(&group.wanted);
+    let path = escape(path.as_bytes());
+    match &group.hierarchy {
+        Some(hierarchy) => format!("control group {path} ({hierarchy})"),
+        None => format!("control group {path}"),
     }
 }
 

@@ -7,7 +7,7 @@
 mod held;
 mod limits;
 mod meter;
-mod place;
+pub(super) mod place;
 
 use std::{
     fs, io,

@@ -63,7 +63,7 @@ pub(super) fn places(mounts: &str, version: Version, controller: &str, name: &st
 }
 
 /// A path without the escapes of `mountinfo`: blank, tab, line feed and backslash are octal there.
-fn plain(path: &str) -> String {
+pub(in crate::host) fn plain(path: &str) -> String {
     [
         ("\\040", " "),
         ("\\011", "\t"),

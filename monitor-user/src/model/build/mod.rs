@@ -70,7 +70,7 @@ pub(super) fn tree(mut state: State, recording: &Recording) -> Tree {
         // What threads did before they were found isn't known.
         stalls: recording
             .sleep_ns
-            .filter(|_| gaps.found == 0)
+            .filter(|_| gaps.found + gaps.entered == 0)
             .map(|_| state.activity.stalls(end_ns)),
         trust,
         end_ns,
@@ -125,8 +125,13 @@ fn process(draft: &Draft, state: &State, context: &Context<'_>, gaps: &mut Gaps)
     let is_root = context.root == Some(draft.key);
     let ending = life::ending(draft, context);
     let created = created(draft, state, is_root);
-    if draft.found.is_some() {
-        gaps.found += 1;
+    if let Some((found_ns, _, _)) = &draft.found {
+        let attached_ns = context.recording.attached_ns.unwrap_or(u64::MAX);
+        if context.recording.group.is_some() && *found_ns > attached_ns {
+            gaps.entered += 1;
+        } else {
+            gaps.found += 1;
+        }
     } else if draft.fork.is_none() && !is_root {
         gaps.forks += 1;
         if created.creator.is_some() {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    event::{Event, Found, Snapshot, Subject, What},
+    event::{Event, Found, RecordedGroup, Snapshot, Subject, What},
     model::testkit::START,
     units::ProcessKey,
 };
@@ -148,4 +148,20 @@ fn on_a_whole_host_only_descendants_survive_the_command() {
     assert_eq!(of(&tree, 10).survived_root, Some(false));
     assert_eq!(of(&tree, 21).survived_root, Some(true));
     assert_eq!(tree.totals.survivors, Some(1));
+}
+
+#[test]
+fn who_comes_into_a_control_group_later_is_told_from_who_was_there() {
+    let note = |attached_ns| {
+        let mut story = pool();
+        story.recording(|recording| {
+            recording.attached_ns = Some(attached_ns);
+            recording.group = Some(RecordedGroup::default());
+        });
+        story.tree().trust.notes
+    };
+    assert_eq!(note(START), [NOTE]);
+    let later = "2 processes came into the control group while it was recorded: how they were made, and what they did \
+                 and used before, is not known.";
+    assert_eq!(note(START - 1), [later]);
 }

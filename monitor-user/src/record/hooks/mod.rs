@@ -90,6 +90,11 @@ pub const HOOKS: [Hook; 18] = [
 /// The hook that shows the end of system calls.
 pub(super) const SYS_EXIT: &str = "sys_exit";
 
+/// The hook that shows new control groups, only there where one is recorded.
+pub(super) const GROUP_MADE: &str = "cgroup_mkdir";
+/// The hook that shows moves between them, with another program there.
+pub(super) const GROUP_ENTERED: &str = "cgroup_attach_task";
+
 const NO_COPIES: &str = "which pages of its creator a forked process has copied since is not known";
 
 const NO_SCOPE: &str =
@@ -162,6 +167,7 @@ pub(super) fn layout(btf: &Btf) -> Result<Layout, String> {
         usage: places::usage(btf),
         oom: places::oom(btf),
         watch: places::watch(btf),
+        group: places::group(btf),
     })
 }
 

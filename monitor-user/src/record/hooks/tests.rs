@@ -2,7 +2,7 @@
 //!
 //! Expected offsets were computed from `bpftool btf dump` of the untrimmed BTF.
 
-use monitor_ebpf::abi::{OomPlaces, UsagePlaces, WatchPlaces};
+use monitor_ebpf::abi::{GroupPlaces, OomPlaces, UsagePlaces, WatchPlaces};
 
 use super::*;
 use crate::host::btf::fixtures::{KERNELS, kernel};
@@ -70,6 +70,8 @@ const V5_10: Layout = Layout {
         cgroup_kn: 248,
         kernfs_name: 16,
     },
+    // Nor are links of control groups kept in the trimmed types: kernel tests show that they are found.
+    group: GroupPlaces::ABSENT,
     watch: WatchPlaces {
         arg_prev_state: ABSENT,
         task_state: 16,

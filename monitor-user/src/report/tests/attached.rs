@@ -1,6 +1,7 @@
 //! Recordings without a command.
 
 use super::*;
+use crate::event::RecordedGroup;
 use crate::model::{Summary, testkit::START};
 
 fn attached() -> Story {
@@ -75,4 +76,72 @@ fn the_last_lines_speak_of_no_command() {
         alive.unwrap(),
         "alive:     python3 pool.py (pid 10), forked (pid 11)"
     );
+}
+
+fn in_a_group(story: &mut Story, group: RecordedGroup) {
+    story.recording(|recording| {
+        recording.attached_pids = Vec::new();
+        recording.attached_ns = Some(START);
+        recording.exit_status = None;
+        recording.group = Some(group);
+    });
+}
+
+#[test]
+fn a_control_group_is_named_with_its_hierarchy() {
+    let mut story = attached();
+    let group = RecordedGroup {
+        wanted: "4:memory:/a".to_owned(),
+        path: Some("/a".to_owned()),
+        hierarchy: Some("version 1, memory".to_owned()),
+        first_ns: Some(START),
+    };
+    in_a_group(&mut story, group);
+    let report = report(&story);
+    let text = text(&report, 80);
+    assert!(
+        text.starts_with(
+            "control group /a (version 1, memory)\n  recorded for 3.0 ms, 2 are still alive\n"
+        ),
+        "{text}"
+    );
+    let value: serde_json::Value = serde_json::from_str(&json(&report)).unwrap();
+    assert_eq!(value["recording"]["group"]["path"], "/a");
+    assert_eq!(value["recording"]["group"]["first_ns"], START);
+}
+
+#[test]
+fn a_control_group_that_never_had_a_process_is_waited_for_and_told() {
+    let mut group = RecordedGroup {
+        wanted: "/a\n".to_owned(),
+        ..RecordedGroup::default()
+    };
+    let mut recording = crate::event::Recording {
+        group: Some(group.clone()),
+        ..Default::default()
+    };
+    let line = crate::report::expected_line(&recording).unwrap();
+    assert!(
+        line.starts_with("waiting for control group /a\\n to be made"),
+        "{line}"
+    );
+    group.path = Some("/a".to_owned());
+    recording.group = Some(group.clone());
+    let line = crate::report::expected_line(&recording).unwrap();
+    assert!(
+        line.starts_with("waiting for the first process in control group /a"),
+        "{line}"
+    );
+    let mut story = Story::new();
+    in_a_group(&mut story, group.clone());
+    let text = text(&report(&story), 80);
+    assert!(
+        text.contains("nobody was in it while it was recorded"),
+        "{text}"
+    );
+    group.first_ns = Some(1);
+    recording.group = Some(group);
+    assert_eq!(crate::report::expected_line(&recording), None);
+    recording.group = None;
+    assert_eq!(crate::report::expected_line(&recording), None);
 }

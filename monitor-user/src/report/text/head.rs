@@ -70,6 +70,9 @@ fn attached(report: &Report) -> String {
     if report.recording.whole_host {
         return "the whole host".to_owned();
     }
+    if let Some(group) = &report.recording.group {
+        return words::group(group);
+    }
     let pids: Vec<String> = report
         .recording
         .attached_pids
@@ -117,6 +120,9 @@ fn ending(report: &Report) -> String {
             0 => "none of them is left".to_owned(),
             n => words::count(n, "is still alive", "are still alive"),
         };
+        if report.processes.is_empty() && recording.group.is_some() {
+            return "nobody was in it while it was recorded".to_owned();
+        }
         return match recording.end_ns {
             Some(end_ns) => {
                 let took = Nanos(end_ns.saturating_sub(recording.start_ns));

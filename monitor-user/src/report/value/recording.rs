@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::process::ExitReport;
-use crate::event::{Conditions, Recording};
+use crate::event::{Conditions, RecordedGroup, Recording};
 
 /// What was recorded, where, how.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -40,6 +40,8 @@ pub struct RecordingReport {
     pub attached_pids: Vec<u32>,
     /// Whether all processes of the host were recorded.
     pub whole_host: bool,
+    /// The control group that was recorded; `None`: something else was.
+    pub group: Option<RecordedGroup>,
     /// When all that were there already had been found; `None`: none were looked for.
     pub attached_ns: Option<u64>,
     /// How the command ended; `None` if that isn't known.
@@ -91,6 +93,7 @@ pub(super) fn facts(recording: &Recording, exit: Option<ExitReport>) -> Recordin
         end_ns: recording.end_ns,
         attached_pids: recording.attached_pids.clone(),
         whole_host: recording.whole_host,
+        group: recording.group.clone(),
         attached_ns: recording.attached_ns,
         exit,
         resolution_bytes: recording.resolution_bytes,
