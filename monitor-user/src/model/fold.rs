@@ -81,7 +81,7 @@ impl State {
             What::Fork(_) | What::Exec(_) | What::Memory { .. } | What::MmEnd(_) | What::Reaped(_)
         ) {
             let (rss, vms) = (self.summary.rss(), self.summary.vms());
-            self.timeline.push(event.time_ns, rss, vms);
+            self.timeline.push(event.time_ns, self.events, rss, vms);
             self.pollers.push(event.time_ns, rss);
         }
         let process = event.subject.map(|s| self.process(s.process));

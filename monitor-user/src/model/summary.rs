@@ -534,7 +534,8 @@ impl Summary {
         }
     }
 
-    fn shares(&self) -> Vec<Share> {
+    /// Every address space now, by number.
+    pub(super) fn shares(&self) -> Vec<Share> {
         let share = |(mm, space): (&Mm, &Space)| {
             let process = space.users.first().copied();
             let live = process.and_then(|key| self.processes.get(&key));

@@ -6,8 +6,9 @@ use crate::{
     report::{
         ChargeReport, ExitReport, alive,
         escape::{escape, shorten},
+        say,
         value::asked,
-        verification, words,
+        words,
     },
     units::{Bytes, Nanos},
 };
@@ -144,8 +145,8 @@ fn checked(recording: &Recording) -> Vec<String> {
     };
     let (cpus, page_size) = (recording.cpus, recording.page_size);
     let charge = recording.charge.as_ref().map(ChargeReport::new);
-    let mut said = verification::result(found, recording.start_ns);
-    said.extend(charge.and_then(|charge| verification::group(&charge, cpus, page_size)));
+    let mut said = say::verification::result(found, recording.start_ns);
+    said.extend(charge.and_then(|charge| say::verification::group(&charge, cpus, page_size)));
     said.into_iter()
         .map(|sentence| match sentence.text.strip_prefix("Checked ") {
             Some(rest) => format!("checked:   {rest}"),

@@ -12,14 +12,16 @@ mod closing;
 mod escape;
 pub mod export;
 mod findings;
+mod forest;
 pub mod json;
+mod outline;
 mod pools;
 mod request;
+mod say;
 #[cfg(test)]
 mod tests;
 pub mod text;
 mod value;
-mod verification;
 mod watch;
 mod words;
 

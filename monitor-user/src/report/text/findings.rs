@@ -116,17 +116,3 @@ fn paragraph(text: &str, options: TextOptions) -> Vec<String> {
     let indented = format!("{:INDENT$}{}", "", escape(text.as_bytes()));
     wrap(&indented, options.columns(), INDENT + 3)
 }
-
-/// Which kinds of findings could not be judged, and why: a line for each reason.
-pub(super) fn unassessed(report: &Report) -> Vec<String> {
-    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
-    for finding in report.findings.iter().filter(|f| !f.assessed) {
-        match reasons.iter_mut().find(|(why, _)| *why == finding.text) {
-            Some((_, ids)) => ids.push(finding.id),
-            None => reasons.push((&finding.text, vec![finding.id])),
-        }
-    }
-    let line =
-        |(why, ids): &(&str, Vec<&str>)| format!("Not assessed, since {why}: {}.", ids.join(", "));
-    reasons.iter().map(line).collect()
-}

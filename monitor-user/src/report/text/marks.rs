@@ -1,11 +1,12 @@
 //! Moments that were marked.
 
-use super::{Style, TextOptions, forest::Forest, head};
+use super::{Style, TextOptions};
 use crate::{
     report::{
         MarkReport, Report,
         escape::{escape, right, shorten},
-        words,
+        forest::Forest,
+        say, words,
     },
     units::Nanos,
 };
@@ -30,7 +31,7 @@ pub(super) fn lines(report: &Report, forest: &Forest, options: TextOptions) -> V
         marks.truncate(SHOWN);
     }
     let mut out = vec![options.paint(Style::Heading, "MARKS")];
-    let start = head::origin(report);
+    let start = say::origin(report);
     for (at, mark) in &marks {
         let time = Nanos(mark.ns.saturating_sub(start)).to_string();
         let (pid, name) = (report.processes[*at].pid, &forest.labels[*at]);

@@ -2,10 +2,8 @@
 //!
 //! First what happened, then the tree, then totals, then how far all of it can be trusted.
 
-mod charge;
 mod findings;
 mod foot;
-mod forest;
 mod head;
 mod marks;
 mod memory;
@@ -15,7 +13,7 @@ mod work;
 
 use std::io::{self, Write};
 
-use crate::report::Report;
+use crate::report::{Report, escape::wrap, forest::Forest, say::Sentence};
 
 /// How the text should look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +54,17 @@ impl TextOptions {
         };
         format!("\x1b[{code}m{text}\x1b[0m")
     }
+
+    /// A sentence in lines: the first is `indent` columns in, the others `hanging`.
+    fn paragraph(self, sentence: &Sentence, indent: usize, hanging: usize) -> Vec<String> {
+        let text = format!("{:indent$}{}", "", sentence.text);
+        let lines = wrap(&text, self.columns(), hanging).into_iter();
+        if sentence.is_bad {
+            lines.map(|line| self.paint(Style::Bad, &line)).collect()
+        } else {
+            lines.collect()
+        }
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -75,7 +84,7 @@ pub fn write(
     options: &TextOptions,
     out: &mut (impl Write + ?Sized),
 ) -> io::Result<()> {
-    let forest = forest::Forest::new(report);
+    let forest = Forest::new(report);
     let mut lines = head::lines(report, *options);
     lines.push(String::new());
     let findings = findings::lines(report, *options);
@@ -102,7 +111,7 @@ pub fn write(
         lines.extend(work);
         lines.push(String::new());
     }
-    lines.extend(foot::trust(report, *options));
+    lines.extend(foot::lines(report, *options));
     for line in lines {
         writeln!(out, "{}", line.trim_end())?;
     }

@@ -1,10 +1,11 @@
 //! A line or two about each pool of workers.
 
-use super::{Style, TextOptions, forest::Forest};
+use super::{Style, TextOptions};
 use crate::{
     report::{
         PoolReport, Report,
         escape::{shorten, width},
+        forest::Forest,
         words,
     },
     units::Bytes,

@@ -1,21 +1,23 @@
 //! The process tree, one line for a process or for many that are alike.
 
-use super::{Style, TextOptions, forest::Forest};
+use super::{Style, TextOptions};
 use crate::{
     report::{
         ProcessReport, Report,
         escape::{left, right, shorten, width},
+        forest::Forest,
+        outline::{Branch, Limits, Outline, What},
         words,
     },
     units::{Bytes, Nanos},
 };
 
-/// So many alike siblings are shown in one line.
-const FOLD: usize = 3;
-/// Different kinds of children shown of one process; the rest is summed up.
-const KINDS: usize = 20;
-/// Rows of the whole tree; the rest is summed up.
-const ROWS: usize = 200;
+/// What is shown unless all is asked for.
+const LIMITS: Limits = Limits {
+    fold: 3,
+    kinds: 20,
+    rows: 200,
+};
 /// Columns that a name has at least, whatever the depth.
 const NAME: usize = 20;
 
@@ -23,51 +25,6 @@ const PID: usize = 8;
 const LIFE: usize = 10;
 const PEAK: usize = 9;
 const END: usize = 10;
-
-/// Something that is still to be shown.
-struct Pending {
-    what: What,
-    /// Lines of the tree in front of it; `None`: it is at the top.
-    branch: Option<Branch>,
-}
-
-enum What {
-    /// One process, or many that are alike.
-    Alike(Vec<usize>),
-    /// Processes that are left out.
-    Rest(Vec<usize>),
-}
-
-#[derive(Clone)]
-struct Branch {
-    depth: usize,
-    /// What stands below the creator.
-    stem: String,
-    is_last: bool,
-}
-
-impl Branch {
-    fn below(parent: Option<&Self>, is_last: bool) -> Self {
-        let stem = parent.map_or_else(String::new, |p| {
-            format!("{}{}", p.stem, if p.is_last { "   " } else { "│  " })
-        });
-        Self {
-            depth: parent.map_or(0, |p| p.depth) + 1,
-            stem,
-            is_last,
-        }
-    }
-
-    /// In `room` columns. What is too deep for them says its depth instead.
-    fn text(&self, room: usize) -> String {
-        let end = if self.is_last { "└─ " } else { "├─ " };
-        if width(&self.stem) + 3 <= room {
-            format!("{}{end}", self.stem)
-        } else {
-            format!("… {} deep ", self.depth)
-        }
-    }
-}
 
 /// The tree.
 pub(super) fn lines(report: &Report, forest: &Forest, options: TextOptions) -> Vec<String> {
@@ -79,76 +36,16 @@ pub(super) fn lines(report: &Report, forest: &Forest, options: TextOptions) -> V
         out.push("(none)".to_owned());
         return out;
     }
-    let rows_max = if options.all { usize::MAX } else { ROWS };
-    let tops = entries(forest, &forest.tops, options);
-    let mut pending: Vec<Pending> = tops
-        .into_iter()
-        .rev()
-        .map(|what| Pending { what, branch: None })
-        .collect();
-    let mut shown = 0;
-    while let Some(Pending { what, branch }) = pending.pop() {
-        if out.len() > rows_max {
-            let hidden = report.processes.len() - shown;
-            out.push(rest_text(hidden));
-            break;
-        }
-        out.push(row(report, forest, &what, branch.as_ref(), options));
-        let members = match &what {
-            What::Alike(members) => members,
-            What::Rest(members) => {
-                shown += count(forest, members);
-                continue;
-            }
-        };
-        shown += members.len();
-        let mut children: Vec<usize> = members
-            .iter()
-            .flat_map(|m| forest.children[*m].iter().copied())
-            .collect();
-        children.sort_unstable();
-        let below = entries(forest, &children, options);
-        let last = below.len().saturating_sub(1);
-        for (n, what) in below.into_iter().enumerate().rev() {
-            let branch = Some(Branch::below(branch.as_ref(), n == last));
-            pending.push(Pending { what, branch });
-        }
+    let limits = if options.all { Limits::NONE } else { LIMITS };
+    let outline = Outline::new(forest, limits);
+    let row = |(what, branch): &(What, Option<Branch>)| {
+        row(report, forest, what, branch.as_ref(), options)
+    };
+    out.extend(outline.rows.iter().map(row));
+    if outline.hidden > 0 {
+        out.push(rest_text(outline.hidden));
     }
     out
-}
-
-/// What is shown of siblings.
-fn entries(forest: &Forest, siblings: &[usize], options: TextOptions) -> Vec<What> {
-    if options.all {
-        return siblings.iter().map(|n| What::Alike(vec![*n])).collect();
-    }
-    let mut entries: Vec<Vec<usize>> = Vec::new();
-    for kind in forest.alike(siblings) {
-        if kind.len() < FOLD {
-            entries.extend(kind.into_iter().map(|n| vec![n]));
-        } else {
-            entries.push(kind);
-        }
-    }
-    entries.sort_by_key(|kind| kind.first().copied());
-    let rest = entries.split_off(entries.len().min(KINDS));
-    let rest: Vec<usize> = rest.into_iter().flatten().collect();
-    let mut out: Vec<What> = entries.into_iter().map(What::Alike).collect();
-    if !rest.is_empty() {
-        out.push(What::Rest(rest));
-    }
-    out
-}
-
-/// Number of processes with all that they made.
-fn count(forest: &Forest, processes: &[usize]) -> usize {
-    let mut pending = processes.to_vec();
-    let mut n = 0;
-    while let Some(process) = pending.pop() {
-        n += 1;
-        pending.extend(&forest.children[process]);
-    }
-    n
 }
 
 fn rest_text(hidden: usize) -> String {
@@ -167,7 +64,7 @@ fn row(
     let stem = branch.map_or_else(String::new, |b| b.text(room - NAME.min(room / 2)));
     let faint = options.paint(Style::Faint, &stem);
     let members = match what {
-        What::Rest(members) => return format!("{faint}{}", rest_text(count(forest, members))),
+        What::Rest(members) => return format!("{faint}{}", rest_text(forest.count(members))),
         What::Alike(members) => members,
     };
     let Some(first) = members.first().copied() else {

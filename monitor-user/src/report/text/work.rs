@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::{Style, TextOptions, forest::Forest};
+use super::{Style, TextOptions};
 use crate::{
     report::{
         ProcessReport, Report,
         escape::{left, right, shorten},
+        forest::Forest,
         words,
     },
     units::{Bytes, Nanos},

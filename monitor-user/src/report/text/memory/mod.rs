@@ -4,11 +4,12 @@ mod peak;
 mod programs;
 mod steps;
 
-use super::{Style, TextOptions, forest::Forest};
+use super::{Style, TextOptions};
 use crate::{
     report::{
         ImageReport, ProcessReport, Report,
         escape::{left, right, shorten, wrap},
+        forest::Forest,
     },
     units::Bytes,
 };

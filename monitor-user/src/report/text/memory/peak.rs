@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Name, PROGRAMS, SIZE, TIMES, image_at, row, tagged_row};
 use crate::{
-    report::{Id, Report, RoleReport, ShareReport, escape::escape, text::forest::Forest, words},
+    report::{Id, Report, RoleReport, ShareReport, escape::escape, forest::Forest, words},
     units::Bytes,
 };
 

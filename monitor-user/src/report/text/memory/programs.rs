@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Name, PROGRAMS, SIZE, TIMES, row, tagged_row};
 use crate::{
-    report::{Report, text::forest::Forest, words},
+    report::{Report, forest::Forest, words},
     units::Bytes,
 };
 

@@ -5,7 +5,9 @@ use crate::{
     report::{
         Id, Report, StepReport,
         escape::{left, shorten, wrap},
-        text::{TextOptions, forest::Forest, head},
+        forest::Forest,
+        say,
+        text::TextOptions,
         words,
     },
     units::{Bytes, Nanos},
@@ -42,7 +44,7 @@ pub(super) fn lines(report: &Report, forest: &Forest, options: TextOptions) -> V
     let mut out = vec!["  largest steps of mapped memory (VMS)".to_owned()];
     for (step, times) in lines.into_iter().take(most) {
         let size = format!("+{}", Bytes(step.bytes));
-        let since = Nanos(step.ns.saturating_sub(head::origin(report)));
+        let since = Nanos(step.ns.saturating_sub(say::origin(report)));
         let text = format!(
             "    {}{}",
             left(&size, SIZE + 2),

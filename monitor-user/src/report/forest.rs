@@ -74,6 +74,17 @@ impl Forest {
         }
     }
 
+    /// Number of processes with all that they made.
+    pub(super) fn count(&self, processes: &[usize]) -> usize {
+        let mut pending = processes.to_vec();
+        let mut n = 0;
+        while let Some(process) = pending.pop() {
+            n += 1;
+            pending.extend(&self.children[process]);
+        }
+        n
+    }
+
     /// Puts alike processes together, in the order of the first of each kind.
     pub(super) fn alike(&self, processes: &[usize]) -> Vec<Vec<usize>> {
         let mut kinds: Vec<Vec<usize>> = Vec::new();

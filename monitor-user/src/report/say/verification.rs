@@ -2,7 +2,11 @@
 
 use crate::{
     event::{Difference, Skipped, Verification},
-    report::{ChargeReport, words},
+    report::{
+        ChargeReport,
+        say::{Sentence, bad, good},
+        words,
+    },
     units::{Bytes, Nanos},
 };
 
@@ -13,29 +17,10 @@ const CHARGED_AHEAD: u64 = 64;
 /// Differences that are told one by one.
 const TOLD: usize = 3;
 
-/// One sentence.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Sentence {
-    pub(super) text: String,
-    /// Something is wrong.
-    pub(super) is_bad: bool,
-}
-
-fn good(text: String) -> Sentence {
-    Sentence {
-        text,
-        is_bad: false,
-    }
-}
-
-fn bad(text: String) -> Sentence {
-    Sentence { text, is_bad: true }
-}
-
 /// How many values were compared and what came of it, and each difference that is more than it may be.
 ///
 /// `start_ns`: of the recording, since boot.
-pub(super) fn result(found: &Verification, start_ns: u64) -> Vec<Sentence> {
+pub(in crate::report) fn result(found: &Verification, start_ns: u64) -> Vec<Sentence> {
     let mut out = vec![summary(found)];
     let told = found.shown.iter().take(TOLD);
     out.extend(told.map(|difference| bad(differs(difference, start_ns))));
@@ -44,7 +29,11 @@ pub(super) fn result(found: &Verification, start_ns: u64) -> Vec<Sentence> {
 
 /// The control group's own peak beside the highest charge that was recorded; `None` where either isn't known, or the
 /// kernel's may be of before the recording. `page_size`: bytes.
-pub(super) fn group(charge: &ChargeReport, cpus: u32, page_size: u64) -> Option<Sentence> {
+pub(in crate::report) fn group(
+    charge: &ChargeReport,
+    cpus: u32,
+    page_size: u64,
+) -> Option<Sentence> {
     let slack = CHARGED_AHEAD * u64::from(cpus) * page_size;
     let (kernel, seen) = (charge.peak_bytes?, charge.peak_seen_bytes?);
     let begin = format!(
@@ -71,7 +60,7 @@ pub(super) fn group(charge: &ChargeReport, cpus: u32, page_size: u64) -> Option<
 }
 
 /// What else is to be known about that.
-pub(super) fn details(found: &Verification, highest_rss: Option<u64>) -> Vec<Sentence> {
+pub(in crate::report) fn details(found: &Verification, highest_rss: Option<u64>) -> Vec<Sentence> {
     let mut out = Vec::new();
     if found.status_is_approximate {
         let text = "RSS by kind in /proc/PID/status is itself approximate on this kernel, so it is compared with that \
