@@ -7,9 +7,10 @@ mod steps;
 use super::{Style, TextOptions};
 use crate::{
     report::{
-        ImageReport, ProcessReport, Report,
+        ImageReport, Report,
         escape::{left, right, shorten, wrap},
         forest::Forest,
+        holders::Name,
     },
     units::Bytes,
 };
@@ -64,19 +65,10 @@ fn images(report: &Report) -> impl Iterator<Item = &ImageReport> {
     report.processes.iter().flat_map(|p| &p.images)
 }
 
-/// A program's name with what tells its processes from others of that name, as `python3 pool.py (worker)`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Name {
-    program: String,
-    tag: Option<&'static str>,
-}
-
 /// Name and figures behind it, in columns that end at the margin. A name that is too long loses its end, never its tag.
 fn tagged_row(name: &Name, figures: &[(String, usize)], columns: usize) -> String {
-    let tag = name.tag.map_or_else(String::new, |tag| format!(" ({tag})"));
     let width: usize = figures.iter().map(|(_, width)| width).sum();
-    let room = columns.saturating_sub(4 + width + tag.len());
-    let name = format!("{}{tag}", shorten(&name.program, room));
+    let name = name.within(columns.saturating_sub(4 + width));
     row(4, &name, figures, columns)
 }
 
@@ -92,10 +84,4 @@ fn row(indent: usize, name: &str, figures: &[(String, usize)], columns: usize) -
         left(&shorten(name, room), room),
         figures.concat()
     )
-}
-
-fn image_at(process: &ProcessReport, at: u64) -> Option<&ImageReport> {
-    let has_begun = |image: &&ImageReport| image.start_ns.is_some_and(|start| start <= at);
-    let begun = process.images.iter().rev().find(has_begun);
-    begun.or(process.images.first())
 }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{Name, PROGRAMS, SIZE, TIMES, row, tagged_row};
+use super::{PROGRAMS, SIZE, TIMES, row, tagged_row};
 use crate::{
-    report::{Report, forest::Forest, words},
+    report::{Report, forest::Forest, holders::Name, words},
     units::Bytes,
 };
 

@@ -1,11 +1,12 @@
 //! How mappings grew.
 
-use super::{SIZE, image_at};
+use super::SIZE;
 use crate::{
     report::{
         Id, Report, StepReport,
         escape::{left, shorten, wrap},
         forest::Forest,
+        holders::image_at,
         say,
         text::TextOptions,
         words,
@@ -62,7 +63,8 @@ pub(super) fn lines(report: &Report, forest: &Forest, options: TextOptions) -> V
 fn told(report: &Report, forest: &Forest, step: &StepReport, times: u64) -> String {
     let place = |id: Option<Id>| report.processes.iter().position(|p| Some(p.id()) == id);
     let name = |n: usize| {
-        let image = image_at(&report.processes[n], step.ns);
+        let process = &report.processes[n];
+        let image = image_at(process, step.ns).map(|at| &process.images[at]);
         let name = image.map(|image| forest.program(n, image));
         shorten(&name.unwrap_or_default(), 30)
     };
