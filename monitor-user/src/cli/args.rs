@@ -146,6 +146,9 @@ pub(super) struct ReportArguments {
     /// Print the whole report as JSON.
     #[arg(long)]
     pub(super) json: bool,
+    /// Write the report as a page for a browser: one file, which loads nothing and runs no script.
+    #[arg(long, conflicts_with = "json")]
+    pub(super) html: bool,
     /// Write to this file rather than to standard output, which `-` means too.
     #[arg(short, long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
@@ -153,7 +156,7 @@ pub(super) struct ReportArguments {
     #[arg(long, conflicts_with = "json")]
     pub(super) all: bool,
     /// Width of the text in columns; the terminal's, or 80 in a pipe.
-    #[arg(long, value_name = "COLUMNS", conflicts_with = "json", value_parser = clap::value_parser!(u16).range(40..=1000))]
+    #[arg(long, value_name = "COLUMNS", conflicts_with_all = ["json", "html"], value_parser = clap::value_parser!(u16).range(40..=1000))]
     pub(super) width: Option<u16>,
     /// Only these findings: ids such as fork.multithreaded, or areas such as worker. `rtrace explain` lists them.
     #[arg(long, value_name = "ID", value_delimiter = ',')]

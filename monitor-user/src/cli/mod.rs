@@ -1,6 +1,7 @@
 //! The command line: parses, wires layers together, prints, chooses exit statuses.
 
 mod args;
+mod chart;
 mod check;
 mod doctor;
 mod explain;

@@ -8,11 +8,11 @@ use std::{
 
 use anyhow::Context;
 
-use super::{args::ReportArguments, sink};
+use super::{args::ReportArguments, chart, sink};
 use crate::{
     findings::Selection,
     model::{Model, Tree},
-    report::{Report, json, text, text::TextOptions},
+    report::{Report, html, json, text, text::TextOptions},
     trace::Trace,
 };
 
@@ -36,7 +36,12 @@ pub(super) fn read_with_tree(path: &Path, selection: &Selection) -> anyhow::Resu
 
 pub(super) fn run(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
     let selection = Selection::new(arguments.select.clone(), arguments.ignore.clone())?;
-    let report = read(&arguments.file, &selection)?;
+    let (report, tree) = read_with_tree(&arguments.file, &selection)?;
+    let chart = if arguments.html {
+        chart::memory(&arguments.file, &report, &tree)?
+    } else {
+        None
+    };
     let stdout = io::stdout();
     let to_terminal = arguments.output.is_none() && stdout.is_terminal();
     let options = TextOptions {
@@ -49,6 +54,8 @@ pub(super) fn run(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
     sink::write(arguments.output.as_deref(), &arguments.file, |out| {
         if arguments.json {
             json::write(&report, out)
+        } else if arguments.html {
+            html::write(&report, chart.as_deref(), arguments.all, out)
         } else {
             text::write(&report, &options, out)
         }

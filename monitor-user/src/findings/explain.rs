@@ -29,7 +29,7 @@ pub fn explanation(wanted: &str) -> Option<String> {
 }
 
 /// Headings and paragraphs of a rule.
-fn sections(rule: &Rule) -> [(&'static str, &'static str); 4] {
+pub fn sections(rule: &Rule) -> [(&'static str, &'static str); 4] {
     [
         ("What it means", rule.meaning),
         ("How it is measured", rule.measured),
@@ -65,7 +65,7 @@ fn wrapped(text: &str) -> String {
 }
 
 /// With a capital and a full stop.
-fn sentence(text: &str) -> String {
+pub fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters
         .next()

@@ -52,7 +52,7 @@ mod worker_recycled;
 mod worker_replaced;
 
 pub use assess::{Assessment, Selection, Unassessed, UnknownId, assess, is_meant};
-pub use explain::{explanation, overview, page};
+pub use explain::{explanation, overview, page, sections, sentence};
 pub use finding::{Finding, Severity, Value};
 pub use registry::{RULES, find};
 pub use rule::Rule;

@@ -7,6 +7,7 @@
 mod alive;
 mod bytes;
 mod charge;
+pub mod chart;
 pub mod check;
 mod closing;
 mod escape;
@@ -14,6 +15,7 @@ pub mod export;
 mod findings;
 mod forest;
 mod holders;
+pub mod html;
 pub mod json;
 pub mod lanes;
 mod outline;

@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use crate::{output, process};
 
 /// A program that tests use, and the package that has it.
-const TEST_PROGRAMS: [(&str, &str); 11] = [
+const TEST_PROGRAMS: [(&str, &str); 12] = [
     ("cc", "gcc"),
     ("make", "make"),
     ("/usr/bin/python3", "python3"),
@@ -19,6 +19,7 @@ const TEST_PROGRAMS: [(&str, &str); 11] = [
     ("sudo", "sudo"),
     ("tmux", "tmux"),
     ("less", "less"),
+    ("chromium", "chromium"),
 ];
 
 /// The command line that installs packages, to show.

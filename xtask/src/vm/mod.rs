@@ -61,11 +61,12 @@ fn kernel(name: &str) -> Result<Kernel, String> {
 }
 
 /// Test programs that need what a virtual machine hasn't.
-const ONLY_HERE: [(&str, &str); 4] = [
+const ONLY_HERE: [(&str, &str); 5] = [
     ("witnesses", "needs perf and strace"),
     ("disk", "needs loop devices and ext4, modules there"),
     ("sudo", "needs sudo and its users"),
     ("terminal", "needs tmux"),
+    ("page", "needs Chromium"),
 ];
 
 /// A choice for where time is short: each hook and each kind of record is in it.

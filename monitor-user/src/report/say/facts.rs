@@ -45,7 +45,7 @@ pub(in crate::report) fn title(report: &Report) -> String {
     if words.is_empty() {
         return "(the command is not known)".to_owned();
     }
-    let words: Vec<String> = words.iter().map(|w| word(w)).collect();
+    let words: Vec<String> = words.iter().map(|w| word(w.as_bytes())).collect();
     words.join(" ")
 }
 
@@ -78,8 +78,8 @@ fn attached(report: &Report) -> String {
 }
 
 /// A word of a command, in quotes if it would be taken for several.
-fn word(text: &str) -> String {
-    let shown = escape(text.as_bytes());
+pub(in crate::report) fn word(text: &[u8]) -> String {
+    let shown = escape(text);
     if shown.is_empty() || shown.contains([' ', '\'', '"', ';', '&', '|', '$', '*', '(', '<', '>'])
     {
         format!("'{shown}'")

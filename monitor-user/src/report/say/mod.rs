@@ -2,10 +2,12 @@
 
 mod charge;
 mod facts;
+mod pools;
 mod trust;
 pub(super) mod verification;
 
-pub(super) use facts::{facts, title};
+pub(super) use facts::{facts, title, word};
+pub(super) use pools::{pool_facts, pool_title};
 pub(super) use trust::trust;
 
 use crate::report::{ProcessReport, Report};

@@ -1,20 +1,10 @@
 //! A line or two about each pool of workers.
 
 use super::{Style, TextOptions};
-use crate::{
-    report::{
-        PoolReport, Report,
-        escape::{shorten, width},
-        forest::Forest,
-        words,
-    },
-    units::Bytes,
-};
+use crate::report::{Report, escape::width, forest::Forest, say, words};
 
 /// Pools that are told of one by one.
 const SHOWN: usize = 10;
-/// Columns of the owner's name.
-const NAME: usize = 24;
 
 /// The section, empty without pools.
 pub(super) fn lines(report: &Report, forest: &Forest, options: TextOptions) -> Vec<String> {
@@ -24,9 +14,8 @@ pub(super) fn lines(report: &Report, forest: &Forest, options: TextOptions) -> V
     let mut out = vec![options.paint(Style::Heading, "POOLS")];
     let shown = if options.all { usize::MAX } else { SHOWN };
     for pool in report.pools.iter().take(shown) {
-        out.push(format!("{} of {}", what(pool), owner(report, forest, pool)));
-        let facts = facts(pool);
-        out.extend(filled(&facts, options.columns()));
+        out.push(say::pool_title(report, forest, pool));
+        out.extend(filled(&say::pool_facts(pool), options.columns()));
     }
     let rest = report.pools.len().saturating_sub(shown) as u64;
     if rest > 0 {
@@ -36,59 +25,6 @@ pub(super) fn lines(report: &Report, forest: &Forest, options: TextOptions) -> V
         ));
     }
     out
-}
-
-fn what(pool: &PoolReport) -> String {
-    let kind = match pool.kind {
-        "Pool" => "multiprocessing.Pool",
-        "unknown" => "workers",
-        kind => kind,
-    };
-    match pool.start_method {
-        Some(method) if method != kind => format!("{kind} ({method})"),
-        _ => kind.to_owned(),
-    }
-}
-
-fn owner(report: &Report, forest: &Forest, pool: &PoolReport) -> String {
-    let at = report.processes.iter().position(|p| p.id() == pool.owner);
-    let name = at.map_or_else(String::new, |at| {
-        format!("{} ", shorten(&forest.labels[at], NAME))
-    });
-    format!("{name}(pid {})", pool.owner.pid)
-}
-
-fn facts(pool: &PoolReport) -> Vec<String> {
-    let mut facts = vec![words::count(pool.workers_total, "worker", "workers")];
-    if let Some(most) = pool.workers_max.filter(|most| *most != pool.workers_total) {
-        facts.push(format!("{} at once", words::grouped(most)));
-    }
-    match pool.start {
-        "eager" => facts.push("all made before the first task".to_owned()),
-        "on_demand" => facts.push("made as tasks came".to_owned()),
-        _ => {}
-    }
-    if let Some(idle) = &pool.idle {
-        let idle = idle.len() as u64;
-        if idle > 0 {
-            let bytes = pool.idle_bytes_at_peak.filter(|bytes| *bytes > 0);
-            let bytes = bytes.map(|bytes| format!(" ({} RSS at the peak)", Bytes(bytes)));
-            let bytes = bytes.unwrap_or_default();
-            facts.push(format!(
-                "{} never gave a result{bytes}",
-                words::grouped(idle)
-            ));
-        }
-    }
-    for (count, words) in [
-        (pool.recycled, "ended by plan and followed by another"),
-        (pool.replaced, "died and replaced"),
-    ] {
-        if let Some(count) = count.filter(|count| *count > 0) {
-            facts.push(format!("{} {words}", words::grouped(count)));
-        }
-    }
-    facts
 }
 
 /// Facts with commas in lines of a width, indented.

@@ -81,7 +81,9 @@ fn row(
     let room = room.saturating_sub(width(&stem));
     let (name, life) = if members.len() == 1 {
         let name = left(&shorten(&format!("{mark}{label}"), room), room);
-        let life = lifetime(process).map_or_else(|| "-".to_owned(), |ns| Nanos(ns).to_string());
+        let life = process
+            .lifetime_ns()
+            .map_or_else(|| "-".to_owned(), |ns| Nanos(ns).to_string());
         let life = format!(
             " {} {}",
             right(&process.pid.to_string(), PID),
@@ -136,16 +138,12 @@ fn columns(
     )
 }
 
-fn lifetime(process: &ProcessReport) -> Option<u64> {
-    Some(process.end_ns?.saturating_sub(process.start_ns))
-}
-
 /// Shortest and longest life of many, in the columns of pid and lifetime.
 fn lifetimes(report: &Report, members: &[usize]) -> String {
     let known = || {
         members
             .iter()
-            .filter_map(|m| lifetime(&report.processes[*m]))
+            .filter_map(|m| report.processes[*m].lifetime_ns())
     };
     let (Some(low), Some(high)) = (known().min(), known().max()) else {
         return "-".to_owned();

@@ -320,6 +320,11 @@ impl ProcessReport {
         }
     }
 
+    /// From its start to the end of its last thread, ns; `None` if it hadn't ended or that isn't known.
+    pub fn lifetime_ns(&self) -> Option<u64> {
+        Some(self.end_ns?.saturating_sub(self.start_ns))
+    }
+
     /// Highest RSS of its last program. Earlier ones don't count: what `/bin/true` inherited from a
     /// large Python says nothing about `/bin/true`. `None` if it isn't known, or used the memory of
     /// another process.
