@@ -1,4 +1,4 @@
-//! The page for a browser, opened in one.
+//! Pictures, and the page for a browser, opened in one.
 
 use std::{collections::BTreeMap, fs, path::Path, process::Command};
 
@@ -140,6 +140,74 @@ fn a_browser_finds_text_where_names_would_be_markup() -> anyhow::Result<()> {
             "{}",
             process.pid
         );
+    }
+    Ok(())
+}
+
+/// Text of an SVG picture, piece by piece, after a check that it is well-formed XML.
+const READ_PICTURE: &str = r#"
+import json, sys, xml.etree.ElementTree as tree
+texts = tree.parse(sys.stdin).iter("{http://www.w3.org/2000/svg}text")
+print(json.dumps(["".join(text.itertext()).strip() for text in texts]))
+"#;
+
+#[test]
+fn recordings_are_drawn_below_each_other() -> anyhow::Result<()> {
+    let _alone = harness::alone()?;
+    let pool = "import multiprocessing, sys\n\
+                if __name__ == '__main__':\n    \
+                    big = b'x' * 50_000_000\n    \
+                    with multiprocessing.get_context(sys.argv[1]).Pool(2) as pool:\n        \
+                        pool.map(len, [b'x' * 9_000_000] * 8)\n";
+    let folder = tempfile::tempdir()?;
+    let script = folder.path().join("<pool>.py");
+    fs::write(&script, pool)?;
+    let mut recordings = Vec::new();
+    let mut peaks = Vec::new();
+    for method in ["fork", "spawn"] {
+        let command = [
+            "/usr/bin/python3".into(),
+            script.clone().into_os_string(),
+            method.into(),
+        ];
+        let recorded = harness::record(&command)?;
+        let text = harness::text_report(&recorded.trace)?;
+        let line = text
+            .lines()
+            .find_map(|line| line.trim().strip_prefix("highest sum of RSS"));
+        let peak = line.context("no peak")?.trim_start_matches(':').trim();
+        let peak = peak.split(',').next().unwrap_or(peak);
+        peaks.push(peak.split(" ±").next().unwrap_or(peak).to_owned());
+        recordings.push(recorded);
+    }
+    let output = Command::new(harness::binary()?)
+        .args(["plot", "--by", "role"])
+        .args(recordings.iter().map(|recorded| &recorded.trace))
+        .output()?;
+    let said = String::from_utf8(output.stderr)?;
+    ensure!(output.status.success() && said.is_empty(), "{said}");
+    let picture = folder.path().join("picture.svg");
+    fs::write(&picture, output.stdout)?;
+    let read = Command::new("/usr/bin/python3")
+        .args(["-X", "utf8", "-c", READ_PICTURE])
+        .stdin(fs::File::open(&picture)?)
+        .output()?;
+    ensure!(
+        read.status.success(),
+        "{}",
+        String::from_utf8_lossy(&read.stderr)
+    );
+    let texts: Vec<String> = serde_json::from_slice(&read.stdout)?;
+    for (recorded, (peak, method)) in recordings.iter().zip(peaks.iter().zip(["fork", "spawn"])) {
+        // Each picture's highest point is the one that the report tells of.
+        ensure!(texts.contains(peak), "{peak}: {texts:?}");
+        let begin = recorded.trace.display().to_string();
+        let is_title = |text: &&String| text.starts_with(&begin) && text.contains("<pool>.py");
+        let title = texts.iter().find(is_title).context(begin.clone())?;
+        ensure!(title.ends_with(method), "{title}");
+    }
+    for role in ["worker: ", "main: "] {
+        ensure!(texts.iter().any(|text| text.starts_with(role)), "{texts:?}");
     }
     Ok(())
 }

@@ -6,8 +6,12 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::{
     host::memory_group::Choice,
+    model::Quantity,
     record::{After, Passes, Resolution},
-    report::check::{Denial, Expectation, quantities},
+    report::{
+        check::{Denial, Expectation, quantities},
+        lanes::By,
+    },
 };
 
 /// Records every process that a command creates and every change of their memory, from kernel
@@ -32,6 +36,8 @@ pub(super) enum Verb {
     Mark(MarkArguments),
     /// Say what happened in a recording.
     Report(ReportArguments),
+    /// Draw memory over time, as SVG; several recordings below each other on the same axes.
+    Plot(PlotArguments),
     /// Write a recording as tables for other programs: CSV or lines of JSON.
     Export(ExportArguments),
     /// Check a recording against conditions: exits with 0 if all hold, 1 if one is violated, 2 if one can't be decided.
@@ -164,6 +170,64 @@ pub(super) struct ReportArguments {
     /// Without these findings.
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     pub(super) ignore: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct PlotArguments {
+    /// The trace files.
+    #[arg(value_name = "TRACE", default_value = "trace.parquet")]
+    pub(super) files: Vec<PathBuf>,
+    /// What is told apart by colour.
+    #[arg(long, value_enum, default_value = "program")]
+    pub(super) by: PlotBy,
+    /// What is drawn. Pages that processes share count in each of them.
+    #[arg(long, value_enum, default_value = "rss")]
+    pub(super) what: PlotWhat,
+    /// Above each picture, instead of its command.
+    #[arg(long)]
+    pub(super) title: Option<String>,
+    /// Write to this file rather than to standard output, which `-` means too.
+    #[arg(short, long, value_name = "FILE.svg")]
+    pub(super) output: Option<PathBuf>,
+}
+
+/// What has a colour of its own in a picture.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum PlotBy {
+    /// Programs; processes with a part in a pool, and copies that go on with their creator's program, apart.
+    Program,
+    /// Parts in a pool, and the command.
+    Role,
+    /// Processes.
+    Process,
+}
+
+impl From<PlotBy> for By {
+    fn from(by: PlotBy) -> Self {
+        match by {
+            PlotBy::Program => Self::Program,
+            PlotBy::Role => Self::Role,
+            PlotBy::Process => Self::Process,
+        }
+    }
+}
+
+/// What a picture shows.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum PlotWhat {
+    /// Resident memory.
+    Rss,
+    /// Mapped memory.
+    Vms,
+}
+
+impl From<PlotWhat> for Quantity {
+    fn from(what: PlotWhat) -> Self {
+        match what {
+            PlotWhat::Rss => Self::Rss,
+            PlotWhat::Vms => Self::Vms,
+        }
+    }
 }
 
 #[derive(Debug, Args)]

@@ -22,7 +22,8 @@ pub(super) fn run(arguments: &ExportArguments) -> anyhow::Result<ExitCode> {
         ExportTable::Images => Table::Images,
         ExportTable::Memory => Table::Memory,
     };
-    sink::write(arguments.output.as_deref(), &arguments.file, |out| {
+    let trace = std::slice::from_ref(&arguments.file);
+    sink::write(arguments.output.as_deref(), trace, |out| {
         write(&report, &tree.timeline, table, format, out)
     })?;
     Ok(ExitCode::SUCCESS)

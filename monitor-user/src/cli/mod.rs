@@ -8,6 +8,7 @@ mod explain;
 mod export;
 mod fault;
 mod output;
+mod plot;
 mod record;
 mod report;
 mod sink;
@@ -34,6 +35,7 @@ pub fn main() -> ExitCode {
         Verb::Record(options) => (record::run(&options), RECORD_FAILED),
         Verb::Mark(options) => (mark(&options), READ_FAILED),
         Verb::Report(options) => (fault::guarded(|| report::run(&options)), READ_FAILED),
+        Verb::Plot(options) => (fault::guarded(|| plot::run(&options)), READ_FAILED),
         Verb::Export(options) => (fault::guarded(|| export::run(&options)), READ_FAILED),
         Verb::Check(options) => (fault::guarded(|| check::run(&options)), READ_FAILED),
         Verb::Explain(options) => (explain::run(&options), READ_FAILED),

@@ -51,7 +51,8 @@ pub(super) fn run(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
         colour: to_terminal && std::env::var_os("NO_COLOR").is_none(),
         all: arguments.all,
     };
-    sink::write(arguments.output.as_deref(), &arguments.file, |out| {
+    let trace = std::slice::from_ref(&arguments.file);
+    sink::write(arguments.output.as_deref(), trace, |out| {
         if arguments.json {
             json::write(&report, out)
         } else if arguments.html {

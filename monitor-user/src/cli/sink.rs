@@ -16,10 +16,10 @@ use anyhow::{Context, bail};
 /// alone, as a trace is, since it tells the same. What isn't a plain file, such as a pipe, is written to as it is.
 ///
 /// # Errors
-/// If nothing can be written there, or it is the trace itself.
+/// If nothing can be written there, or it is one of the traces that are read.
 pub(super) fn write(
     output: Option<&Path>,
-    trace: &Path,
+    traces: &[PathBuf],
     fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> anyhow::Result<()> {
     let Some(path) = output.filter(|path| *path != Path::new("-")) else {
@@ -42,9 +42,10 @@ pub(super) fn write(
         if there.is_dir() {
             bail!("{}: it is a folder", cannot());
         }
-        let same =
-            fs::metadata(trace).is_ok_and(|t| (t.dev(), t.ino()) == (there.dev(), there.ino()));
-        if same {
+        let is_same = |trace: &PathBuf| {
+            fs::metadata(trace).is_ok_and(|t| (t.dev(), t.ino()) == (there.dev(), there.ino()))
+        };
+        if traces.iter().any(is_same) {
             bail!("{}: it is the trace that is read", cannot());
         }
         if !there.is_file() {
@@ -118,7 +119,8 @@ mod tests {
         let place = folder.path().join("out.csv");
         let trace = folder.path().join("t.parquet");
         fs::write(&trace, "trace").unwrap();
-        let fails = write(Some(&place), &trace, |out| {
+        let traces = [folder.path().join("other"), trace.clone()];
+        let fails = write(Some(&place), &traces, |out| {
             out.write_all(b"half")?;
             Err(ErrorKind::StorageFull.into())
         });
@@ -129,7 +131,7 @@ mod tests {
         // What is in the way of the other file goes, and is not followed.
         std::os::unix::fs::symlink(&trace, folder.path().join("out.csv.partial")).unwrap();
         for text in ["one", "two"] {
-            write(Some(&place), &trace, |out| out.write_all(text.as_bytes())).unwrap();
+            write(Some(&place), &traces, |out| out.write_all(text.as_bytes())).unwrap();
             assert_eq!(fs::read_to_string(&place).unwrap(), text);
         }
         assert_eq!(names(), 2);
@@ -142,10 +144,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let trace = folder.path().join("t.parquet");
         fs::write(&trace, "trace").unwrap();
+        let traces = [folder.path().join("other"), trace.clone()];
         let link = folder.path().join("link");
         std::os::unix::fs::symlink(&trace, &link).unwrap();
         for place in [&trace, &link, &folder.path().to_owned(), &trace.join("x")] {
-            let refused = write(Some(place), &trace, |out| out.write_all(b"x"));
+            let refused = write(Some(place), &traces, |out| out.write_all(b"x"));
             assert!(refused.is_err(), "{}", place.display());
         }
         assert_eq!(fs::read_to_string(&trace).unwrap(), "trace");

@@ -5,7 +5,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 /// Bytes as text on one line: control characters, terminal escapes, invisible characters and those
 /// that change the direction of writing are shown as `\n`, `\x1b`, `\u{202e}`; bytes that aren't
 /// UTF-8 as `\xff`. A backslash is doubled, so what is shown has one meaning.
-pub(super) fn escape(bytes: &[u8]) -> String {
+pub(crate) fn escape(bytes: &[u8]) -> String {
     let mut out = String::new();
     for chunk in bytes.utf8_chunks() {
         for c in chunk.valid().chars() {

@@ -57,10 +57,21 @@ impl<'a> Holders<'a> {
         }
     }
 
-    /// Place of a process in the report, and of the image that it was at `at` in its list.
-    pub(super) fn place(&self, process: Id, at: u64) -> Option<(usize, usize)> {
+    /// Place of a process in the report, and of the image that it was at `at` in its list. `program`: what the sums
+    /// call it then.
+    pub(super) fn place(&self, process: Id, at: u64, program: &[u8]) -> Option<(usize, usize)> {
         let n = *self.places.get(&process)?;
-        Some((n, image_at(&self.report.processes[n], at)?))
+        let process = &self.report.processes[n];
+        let image = image_at(process, at)?;
+        let is_other = || {
+            let named = process.images[image].program();
+            named.is_some_and(|name| name.0 != program)
+        };
+        // At the very moment of an exec the sums may still be those of before.
+        if process.images[image].start_ns == Some(at) && image > 0 && is_other() {
+            return Some((n, image - 1));
+        }
+        Some((n, image))
     }
 
     /// A process's program at a moment, and its part in a pool, or else whether it was a copy that fork made.
@@ -70,29 +81,25 @@ impl<'a> Holders<'a> {
             name if name.is_empty() => NOBODY.to_owned(),
             name => name,
         };
-        let Some(n) = process.and_then(|id| self.places.get(&id).copied()) else {
+        let Some((n, image)) = process.and_then(|id| self.place(id, at, program)) else {
             return Name {
                 program: fallback(),
                 tag: None,
             };
         };
         let process = &self.report.processes[n];
+        let image = &process.images[image];
         let role = process.role.map(words::role);
-        let image = image_at(process, at).map(|image| &process.images[image]);
-        match image {
-            Some(image) if image.how == "exec" => Name {
+        if image.how == "exec" {
+            return Name {
                 program: self.forest.program(n, image),
                 tag: role,
-            },
-            // What it executed later isn't what it was.
-            Some(_) => Name {
-                program: fallback(),
-                tag: role.or(Some(COPY)),
-            },
-            None => Name {
-                program: fallback(),
-                tag: role,
-            },
+            };
+        }
+        // What it executed later isn't what it was.
+        Name {
+            program: fallback(),
+            tag: role.or(Some(COPY)),
         }
     }
 }

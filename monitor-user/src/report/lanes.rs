@@ -1,6 +1,9 @@
 //! Memory over time, split into lanes: by program, by part in a pool, or by process.
 
-use std::{cmp::Reverse, collections::HashMap};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, HashMap},
+};
 
 use crate::{
     model::{Moment, Quantity, Timeline},
@@ -49,16 +52,26 @@ pub struct Lanes {
     pub start_ns: u64,
     /// Length of a span, ns.
     pub width_ns: u64,
-    /// The lane with most at the highest moment of all first, the rest last. They add up to the sum over the tree.
+    /// Number of spans.
+    pub spans: usize,
+    /// They add up to the sum over the tree.
     pub lanes: Vec<Lane>,
 }
 
 impl Lanes {
     /// Sum over the lanes at the highest moment of each span, bytes.
     pub fn sums(&self) -> Vec<u64> {
-        let spans = self.lanes.first().map_or(0, |lane| lane.values.len());
-        let sum = |span| self.lanes.iter().map(|lane| lane.values[span]).sum();
-        (0..spans).map(sum).collect()
+        let sum = |span: usize| {
+            let values = self.lanes.iter().map(|lane| lane.values[span]);
+            values.fold(0, u64::saturating_add)
+        };
+        (0..self.spans).map(sum).collect()
+    }
+
+    /// End of the last span, ns since boot.
+    pub fn end_ns(&self) -> u64 {
+        let length = self.width_ns.saturating_mul(self.spans as u64);
+        self.start_ns.saturating_add(length)
     }
 }
 
@@ -127,7 +140,7 @@ impl<'a> LaneFold<'a> {
     }
 
     fn lane(&mut self, process: Option<Id>, at: u64, program: &[u8]) -> usize {
-        let place = process.and_then(|id| self.holders.place(id, at));
+        let place = process.and_then(|id| self.holders.place(id, at, program));
         let image = place.map(|(_, image)| image);
         let key = (process, image);
         if let Some(lane) = self.known.get(&key).filter(|_| place.is_some()) {
@@ -166,35 +179,68 @@ impl<'a> LaneFold<'a> {
         }
     }
 
-    /// The lanes, of which at most `most` are told apart.
-    pub fn finish(self, most: usize) -> Lanes {
-        let mut lanes = self.lanes;
-        let sum = |span: usize| -> u64 { lanes.iter().map(|lane| lane.values[span]).sum() };
-        // Of equal sums the first.
-        let highest = (0..self.spans).rev().max_by_key(|span| sum(*span));
-        let at_highest = |lane: &Lane| highest.map_or(0, |span| lane.values[span]);
-        lanes.sort_by(|a, b| a.name.cmp(&b.name));
-        lanes.sort_by_key(|lane| Reverse((at_highest(lane), lane.highest())));
-        if lanes.len() > most {
-            let rest = lanes.split_off(most.saturating_sub(1));
-            lanes.push(together(&rest, self.spans));
-        }
+    /// All lanes.
+    pub fn finish(self) -> Lanes {
         Lanes {
             quantity: self.quantity,
             start_ns: self.start_ns,
             width_ns: self.width_ns,
-            lanes,
+            spans: self.spans,
+            lanes: self.lanes,
         }
     }
 }
 
-fn together(rest: &[Lane], spans: usize) -> Lane {
-    let sum = |span: usize| rest.iter().map(|lane| lane.values[span]).sum();
-    Lane {
-        name: format!("{} others", rest.len()),
-        is_rest: true,
-        values: (0..spans).map(sum).collect(),
+/// Gives several recordings the same lanes in the same order, at most `most`: those with most at the highest moment of
+/// a recording first, and the sum of all that are smaller last.
+pub fn tell_apart(recordings: &[Lanes], most: usize) -> Vec<Lanes> {
+    let mut sizes: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    for lanes in recordings {
+        let sums = lanes.sums();
+        // Of equal sums the first.
+        let peak = (0..sums.len()).rev().max_by_key(|span| sums[*span]);
+        for lane in &lanes.lanes {
+            let at_peak = peak.map_or(0, |span| lane.values[span]);
+            let size = sizes.entry(lane.name.clone()).or_default();
+            *size = (size.0.max(at_peak), size.1.max(lane.highest()));
+        }
     }
+    let mut names: Vec<(String, (u64, u64))> = sizes.into_iter().collect();
+    // The map has sorted by name, so equals stay in that order.
+    names.sort_by_key(|(_, size)| Reverse(*size));
+    let kept = if names.len() > most {
+        most.saturating_sub(1)
+    } else {
+        names.len()
+    };
+    let rest = names.len() - kept;
+    names.truncate(kept);
+    let names: Vec<String> = names.into_iter().map(|(name, _)| name).collect();
+    let rest = (rest > 0).then(|| format!("{rest} others"));
+    recordings
+        .iter()
+        .map(|lanes| rearranged(lanes, &names, rest.as_deref()))
+        .collect()
+}
+
+/// With lanes of these names in their order, and the sum of all others as a lane if it has a name.
+fn rearranged(all: &Lanes, names: &[String], rest: Option<&str>) -> Lanes {
+    let empty = |name: &str, is_rest: bool| Lane {
+        name: name.to_owned(),
+        is_rest,
+        values: vec![0; all.spans],
+    };
+    let mut lanes: Vec<Lane> = names.iter().map(|name| empty(name, false)).collect();
+    lanes.extend(rest.map(|name| empty(name, true)));
+    for lane in &all.lanes {
+        let place = names.iter().position(|name| *name == lane.name);
+        if let Some(into) = lanes.get_mut(place.unwrap_or(names.len())) {
+            for (sum, value) in into.values.iter_mut().zip(&lane.values) {
+                *sum = sum.saturating_add(*value);
+            }
+        }
+    }
+    Lanes { lanes, ..*all }
 }
 
 #[cfg(test)]
@@ -212,7 +258,7 @@ mod tests {
             moments.push(event, &mut |moment| fold.see(moment));
         }
         moments.finish(&mut |moment| fold.see(moment));
-        let lanes = fold.finish(most);
+        let lanes = tell_apart(&[fold.finish()], most).remove(0);
         let highest: Vec<u64> = tree.timeline.points().map(|(_, b)| b.max_rss).collect();
         assert_eq!(lanes.sums(), highest);
         lanes
@@ -250,6 +296,36 @@ mod tests {
                 ("python3 main.py", 100),
             ]
         );
+    }
+
+    #[test]
+    fn recordings_beside_each_other_have_the_same_lanes() {
+        let first = lanes(&story(), By::Program, usize::MAX);
+        let mut other = Story::new();
+        other.root(1, &["python3", "main.py"]).memory(1, 999);
+        other
+            .after(5)
+            .exec(1, &["fast"])
+            .memory(1, 5)
+            .after(5)
+            .exit(1, 0);
+        let second = lanes(&other, By::Program, usize::MAX);
+        let both = tell_apart(&[first.clone(), second.clone()], 3);
+        // While the new program was being built, the old one still had its memory.
+        assert_eq!(
+            names(&second),
+            [
+                ("python3 main.py", 1000),
+                ("(program not known)", 1),
+                ("fast", 6)
+            ]
+        );
+        for (shown, whole) in both.iter().zip([&first, &second]) {
+            let names: Vec<&str> = shown.lanes.iter().map(|l| l.name.as_str()).collect();
+            assert_eq!(names, ["python3 main.py", "fast", "3 others"]);
+            assert_eq!(shown.sums(), whole.sums());
+        }
+        assert_eq!(both[1].lanes[2].highest(), 1 << 20);
     }
 
     #[test]

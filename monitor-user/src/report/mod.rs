@@ -33,9 +33,11 @@ pub use alive::{expected_line, waiting_line};
 pub use bytes::ByteText;
 pub use charge::{ChargeReport, ChargeSplitReport};
 pub use closing::closing_lines;
+pub(crate) use escape::escape;
 pub use findings::{Evidence, FindingReport};
 pub use pools::PoolReport;
 pub use request::{Basis, RequestReport};
+pub use say::title;
 pub use value::{
     ExitReport, Id, ImageReport, MarkReport, OomReport, PolledReport, ProcessReport,
     RecordingReport, Report, RoleReport, ShareReport, StepReport, TopReport, TreeReport,

@@ -35,8 +35,8 @@ pub(in crate::report) fn facts(report: &Report) -> Vec<Sentence> {
     facts
 }
 
-/// The command, or what else was recorded.
-pub(in crate::report) fn title(report: &Report) -> String {
+/// The command, or what else was recorded, escaped.
+pub fn title(report: &Report) -> String {
     let recording = &report.recording;
     let words = &recording.command;
     if words.is_empty() && is_attached(report) {

@@ -6,7 +6,8 @@ mod pools;
 mod trust;
 pub(super) mod verification;
 
-pub(super) use facts::{facts, title, word};
+pub use facts::title;
+pub(super) use facts::{facts, word};
 pub(super) use pools::{pool_facts, pool_title};
 pub(super) use trust::trust;
 
