@@ -11,6 +11,7 @@ use crate::{
     atomic, charge,
     emit::{Subject, count_full, cpu, emit, now, setting},
     kernel::{Mm, current_cpu_ns},
+    look::{MOST_READS, look},
     maps::{ADDRESS_SPACES, NEW_SPACE},
     tree,
 };
@@ -136,7 +137,7 @@ pub(crate) fn look_again(space: *mut AddressSpace, mm: Mm, exactness: Exactness)
     for member in 0..4 {
         // Whether a record is due doesn't matter: one is about to tell all of it.
         let _due = match exactness {
-            Exactness::Exact => update_exactly(space, mm, member),
+            Exactness::Exact => look::<1>(space, mm, member),
             Exactness::Shared => update(space, mm, member, mm.counter(member)),
         };
     }
@@ -186,43 +187,17 @@ pub(crate) fn update(space: *mut AddressSpace, mm: Mm, member: u32, value: i64) 
     }
 }
 
-/// The same where counters can be read exactly: reads this one.
-///
-/// What a CPU has read is old when another one has changed the counter meanwhile and written down what it
-/// read. So each says that it is there before it reads, and reads again if another one came.
-#[inline(always)]
-pub(crate) fn update_exactly(space: *mut AddressSpace, mm: Mm, member: u32) -> bool {
-    let index = (member & 3) as usize;
-    note_ending(space, mm);
-    let mut is_due = false;
-    // SAFETY: map values; other CPUs write them at once, so they are read as they are now.
-    unsafe {
-        let arrivals = &raw mut (*space).arrivals;
-        let place = (&raw mut (*space).now.rss).cast::<i64>().add(index);
-        atomic::add(arrivals, 1);
-        for _ in 0..MOST_READS {
-            let seen = arrivals.read_volatile();
-            let value = mm.counter(member);
-            // Exchanged: each change of the value adds to the tree's sum once.
-            let before = atomic::exchange(place, value);
-            is_due |= changed(space, index, value, before);
-            if arrivals.read_volatile() == seen {
-                break;
-            }
-        }
-    }
-    is_due
-}
-
-/// More than ever happened; what is left to be seen then is seen at the next event.
-const MOST_READS: u32 = 4;
-
 /// What a new value of a kind means. Whether a record is due.
 ///
 /// # Safety
 /// `space` is a map value.
 #[inline(always)]
-unsafe fn changed(space: *mut AddressSpace, index: usize, value: i64, before: i64) -> bool {
+pub(crate) unsafe fn changed(
+    space: *mut AddressSpace,
+    index: usize,
+    value: i64,
+    before: i64,
+) -> bool {
     // SAFETY: a map value.
     unsafe {
         let space = &mut *space;
@@ -287,7 +262,7 @@ fn is_churn_due(space: *mut AddressSpace, moved: u64) -> bool {
 
 /// Notes that the tear-down has begun: what it gives back is no longer the state.
 #[inline(always)]
-fn note_ending(space: *mut AddressSpace, mm: Mm) {
+pub(crate) fn note_ending(space: *mut AddressSpace, mm: Mm) {
     // SAFETY: a map value.
     unsafe {
         if mm.is_ending() && (*space).flags & AddressSpace::ENDING == 0 {
@@ -434,8 +409,8 @@ fn resolution() -> Resolution {
     }
 }
 
-const ANON: usize = 1;
-const SWAP: usize = 2;
+pub(crate) const ANON: usize = 1;
+pub(crate) const SWAP: usize = 2;
 
 /// File, anonymous and shared-memory pages; swap isn't resident.
 #[inline(always)]

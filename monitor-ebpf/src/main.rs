@@ -41,6 +41,8 @@ mod group;
 #[cfg(target_arch = "bpf")]
 mod kernel;
 #[cfg(target_arch = "bpf")]
+mod look;
+#[cfg(target_arch = "bpf")]
 mod mapping;
 #[cfg(target_arch = "bpf")]
 mod maps;

@@ -162,6 +162,10 @@ pub(crate) static CHARGE: Array<ChargeState> = Array::with_max_entries(1, 0);
 #[map]
 pub(crate) static CPU_OFFSETS: Array<u64> = Array::with_max_entries(1, 0);
 
+/// Looks at a counter that didn't hold still in any try, per CPU.
+#[map]
+pub(crate) static UNSETTLED: PerCpuArray<u64> = PerCpuArray::with_max_entries(1, 0);
+
 /// Something of which each CPU has a part: what [`CPU_OFFSETS`] is found by.
 #[map]
 pub(crate) static CPU_CELL: PerCpuArray<u64> = PerCpuArray::with_max_entries(1, 0);

@@ -4,11 +4,12 @@ use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
 use monitor_ebpf::abi::{AddressSpace, Rescue};
 
 use crate::{
-    address_space::{between_calls, end, find, is_over, map, show, update, update_exactly},
+    address_space::{between_calls, end, find, is_over, map, show, update},
     charge,
     emit::{Subject, setting},
     filter,
     kernel::{Mm, current_mm, rss_member, rss_value},
+    look::{MOST_WAITS, look},
     pass::{Pass, is_change_seen, saw_change},
     preempt::undisturbed,
 };
@@ -70,7 +71,7 @@ pub(crate) fn rss_stat_exactly_again(ctx: BtfTracePointContext) -> i32 {
 
 #[inline(always)]
 fn exactly(space: *mut AddressSpace, mm: Mm, member: u32) {
-    if update_exactly(space, mm, member) {
+    if look::<MOST_WAITS>(space, mm, member) {
         show(space, mm.parts(), owner(mm));
     } else {
         charge::note();

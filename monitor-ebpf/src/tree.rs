@@ -23,6 +23,15 @@ pub(crate) fn rss(pages: i64) {
     }
 }
 
+/// Adds resident pages of which it isn't sure that they are there: they are no reason for a highest sum.
+#[inline(always)]
+pub(crate) fn rss_in_passing(pages: i64) {
+    if let Some(sums) = sums() {
+        // SAFETY: a map value.
+        unsafe { atomic::add(&raw mut (*sums).rss, pages) }
+    }
+}
+
 /// Adds mapped pages.
 #[inline(always)]
 pub(crate) fn vm(pages: i64) {

@@ -145,6 +145,8 @@ pub struct Tree {
     pub oom_kills: Option<u64>,
     /// Highest sum of RSS.
     pub peak_rss_sum_bytes: Option<u64>,
+    /// The truth differs from that by this at most.
+    pub peak_rss_sum_bound_bytes: Option<u64>,
     /// Memory in use then, shared pages counted once: at least this.
     pub peak_unique_low_bytes: Option<u64>,
     /// At most this.

@@ -76,6 +76,8 @@ pub struct Layout {
     pub mm_pgtables_bytes: Offset,
     /// Per-CPU parts of the first counter of `mm_struct.rss_stat`; absent before 6.2.
     pub mm_rss_parts: Offset,
+    /// Lock of the first counter of `mm_struct.rss_stat`: 4 bytes that are 0 while nobody holds it; absent before 6.2.
+    pub mm_rss_lock: Offset,
     /// `mm_struct.mm_users`.
     pub mm_users: Offset,
     /// `mm_struct.arg_start`.
@@ -138,6 +140,7 @@ impl Layout {
         mm_stack_vm: u32::MAX,
         mm_pgtables_bytes: u32::MAX,
         mm_rss_parts: u32::MAX,
+        mm_rss_lock: u32::MAX,
         mm_users: u32::MAX,
         mm_arg_start: u32::MAX,
         mm_arg_end: u32::MAX,
@@ -225,6 +228,6 @@ impl Config {
 }
 
 const _: () = {
-    assert!(core::mem::size_of::<Layout>() == (38 + 12 + 16 + 15 + 14) * 4);
+    assert!(core::mem::size_of::<Layout>() == (39 + 12 + 16 + 15 + 14) * 4);
     assert!(core::mem::size_of::<Config>() == 176);
 };

@@ -64,6 +64,10 @@ pub struct Recording {
     pub rss_bound_bytes: u64,
     /// Whether that is for each thread of a process (before 6.2).
     pub rss_bound_per_thread: bool,
+    /// End: events at which a counter of RSS was read while CPUs handed over their parts of it, at every try. Until the
+    /// next event its value may be off by twice what CPUs keep to themselves (the larger of 32 pages and two for each
+    /// CPU, times the CPUs); peaks aren't taken from it. 0 also in traces of before version 1.5.
+    pub unsettled_looks: u64,
     /// End: highest sum of RSS over all address spaces, each once, at any event, bytes; `None` where the
     /// kernel side doesn't keep it, since counters can't be read exactly.
     pub peak_rss_sum_bytes: Option<u64>,

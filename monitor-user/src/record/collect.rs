@@ -505,6 +505,7 @@ impl Collector {
             self.recording.recursion_misses = misses;
         }
         self.recording.full_maps = full_tables(&self.loaded);
+        self.recording.unsettled_looks = self.loaded.counters("UNSETTLED").concat().iter().sum();
         if let Some(sums) = self.loaded.tree_sums() {
             let page = self.recording.page_size;
             let bytes = |pages: i64| u64::try_from(pages).unwrap_or(0).saturating_mul(page);

@@ -13,6 +13,7 @@ use rtrace_tests::{
 use timeline::{State, Timeline};
 
 mod family;
+mod race;
 mod timeline;
 
 /// What `/proc` said at a quiet moment, bytes.

@@ -149,7 +149,8 @@ pub(super) fn layout(btf: &Btf) -> Result<Layout, String> {
         mm_exec_vm: member("mm_struct", "exec_vm")?,
         mm_stack_vm: member("mm_struct", "stack_vm")?,
         mm_pgtables_bytes: member("mm_struct", "pgtables_bytes")?,
-        mm_rss_parts: rss_parts(btf).unwrap_or(u32::MAX),
+        mm_rss_parts: rss_part(btf, "counters").unwrap_or(u32::MAX),
+        mm_rss_lock: rss_part(btf, "lock").unwrap_or(u32::MAX),
         mm_users: member("mm_struct", "mm_users")?,
         mm_arg_start: member("mm_struct", "arg_start")?,
         mm_arg_end: member("mm_struct", "arg_end")?,
@@ -230,11 +231,11 @@ fn rss_counters(btf: &Btf) -> Option<(u32, u32)> {
     Some((inner.offset, stride))
 }
 
-/// Per-CPU parts of the first RSS counter in `mm_struct` (since 6.2).
-fn rss_parts(btf: &Btf) -> Option<u32> {
+/// A member of the first RSS counter in `mm_struct`, a `struct percpu_counter` (since 6.2).
+fn rss_part(btf: &Btf, name: &str) -> Option<u32> {
     let counters = btf.member("mm_struct", "rss_stat")?;
-    let parts = btf.within(counters, "counters")?;
-    Some(parts.offset)
+    let part = btf.within(counters, name)?;
+    Some(part.offset)
 }
 
 /// Whether RSS counters keep parts per CPU (since 6.2), by the form of `mm_struct`.

@@ -1,0 +1,120 @@
+/* swings LOG THREADS PAGES ROUNDS: each thread, on a CPU of its own as far as there are enough, touches so many pages
+   and gives them back, over and over, all at once. At the end all stand at the top together. LOG gets the RSS of the
+   process before, at the top and after, pages, as smaps_rollup has it. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define PAGE 4096
+#define MOST 64
+#define WARM 3
+
+static pthread_barrier_t barrier;
+static size_t pages, rounds, threads;
+static char text[4096];
+
+static void fail(const char *what) {
+    perror(what);
+    exit(99);
+}
+
+/* Touches nothing that it hasn't touched before, from the second call on. */
+static size_t rss(void) {
+    int fd = open("/proc/self/smaps_rollup", O_RDONLY);
+    ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (length < 0) fail("smaps_rollup");
+    close(fd);
+    text[length] = 0;
+    const char *at = strstr(text, "Rss:");
+    return at ? strtoul(at + 4, NULL, 10) * 1024 / PAGE : 0;
+}
+
+static void up(char *at) {
+    for (size_t n = 0; n < pages; n++) ((volatile char *)at)[n * PAGE] = 1;
+}
+
+static void down(char *at) {
+    if (madvise(at, pages * PAGE, MADV_DONTNEED)) fail("madvise");
+}
+
+static void meet(void) { pthread_barrier_wait(&barrier); }
+
+static void *swing(void *place) {
+    char *at = place;
+    for (int n = 0; n < WARM; n++) {
+        up(at);
+        meet();
+        down(at);
+        meet();
+    }
+    meet();
+    for (size_t n = 0; n < rounds; n++) {
+        up(at);
+        down(at);
+    }
+    meet();
+    up(at);
+    meet();
+    meet();
+    down(at);
+    meet();
+    /* Until it has been looked at, so that no stack goes. */
+    meet();
+    return NULL;
+}
+
+/* The n-th of the CPUs that this may run on. */
+static void pin(pthread_attr_t *attributes, size_t n) {
+    cpu_set_t all, one;
+    if (sched_getaffinity(0, sizeof all, &all)) fail("sched_getaffinity");
+    size_t left = n % CPU_COUNT(&all);
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET(cpu, &all) && left-- == 0) {
+            CPU_ZERO(&one);
+            CPU_SET(cpu, &one);
+            pthread_attr_setaffinity_np(attributes, sizeof one, &one);
+            return;
+        }
+}
+
+int main(int count, char **words) {
+    if (count != 5) return 2;
+    FILE *log = fopen(words[1], "w");
+    if (!log) fail(words[1]);
+    threads = strtoul(words[2], NULL, 10), pages = strtoul(words[3], NULL, 10), rounds = strtoul(words[4], NULL, 10);
+    if (threads < 1 || threads > MOST) return 2;
+    pthread_t ids[MOST];
+    pthread_barrier_init(&barrier, NULL, threads + 1);
+    for (size_t n = 0; n < threads; n++) {
+        /* Memory above and below that stays as it is: of two neighbours the kernel makes one mapping. */
+        char *at = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (at == MAP_FAILED || madvise(at, pages * PAGE, MADV_NOHUGEPAGE)) fail("mmap");
+        pthread_attr_t attributes;
+        pthread_attr_init(&attributes);
+        pin(&attributes, n);
+        if (pthread_create(&ids[n], &attributes, swing, at)) fail("pthread_create");
+    }
+    size_t before = 0;
+    for (int n = 0; n < WARM; n++) {
+        meet();
+        rss();
+        meet();
+        before = rss();
+    }
+    meet();
+    meet();
+    meet();
+    size_t top = rss();
+    meet();
+    meet();
+    size_t after = rss();
+    meet();
+    for (size_t n = 0; n < threads; n++) pthread_join(ids[n], NULL);
+    fprintf(log, "%zu %zu %zu\n", before, top, after);
+    return fclose(log) ? 1 : 0;
+}
