@@ -189,7 +189,14 @@ impl Loaded {
         let mut missing = Vec::new();
         let mut stand_ins = BTreeMap::new();
         let is_left_out = |hook: &str| options.without.iter().any(|name| name == hook);
+        let has_groups = config.groups != 0;
+        if has_groups {
+            check_groups(&btf, &layout)?;
+        }
         for hook in HOOKS {
+            if hook.only_for_groups && !has_groups {
+                continue;
+            }
             if is_left_out(hook.name) {
                 missing.push(hook.name.to_owned());
                 continue;
@@ -208,7 +215,6 @@ impl Loaded {
                 stand_ins.insert(hook.name.to_owned(), stand_in.to_owned());
                 continue;
             }
-            let has_groups = config.groups != 0;
             for program in programs(
                 hook.name,
                 is_exact && (hook.name == RSS || hook.name == GROUP_ENTERED && has_groups),
@@ -218,8 +224,8 @@ impl Loaded {
                 attach(&mut ebpf, &program, hook.name, &types)?;
             }
         }
-        if config.groups != 0 {
-            attach_to_groups(&mut ebpf, &btf, &layout, &types)?;
+        if has_groups && !is_left_out(GROUP_ENTERED) {
+            attach(&mut ebpf, GROUP_THREADS, GROUP_ENTERED, &types)?;
         }
         watch.step("verifying and attaching programs");
         let cpus = facts::online_cpus();
@@ -254,20 +260,14 @@ impl Loaded {
     }
 }
 
-/// Attaches what only a recording of a control group needs.
-fn attach_to_groups(
-    ebpf: &mut Ebpf,
-    btf: &Btf,
-    layout: &Layout,
-    types: &LoaderBtf,
-) -> Result<(), LoadError> {
+/// Whether the kernel tells what a recording of a control group needs.
+fn check_groups(btf: &Btf, layout: &Layout) -> Result<(), LoadError> {
     let has_hooks = btf.has_tracepoint(GROUP_MADE) && btf.has_tracepoint(GROUP_ENTERED);
     if absent(layout.group.task_cgroups) || !has_hooks {
         let reason = "it doesn't tell which control groups processes are in";
         return Err(LoadError::Unsupported(reason.to_owned()));
     }
-    attach(ebpf, GROUP_THREADS, GROUP_ENTERED, types)?;
-    attach(ebpf, GROUP_MADE, GROUP_MADE, types)
+    Ok(())
 }
 
 /// Makes the maps and puts the programs in order; none is in the kernel yet.
