@@ -170,6 +170,9 @@ impl Loaded {
             LoaderBtf::from_sys_fs().map_err(|error| LoadError::Object(error.to_string()))?;
         watch.step("reading them for the loader");
         let config = config(&btf, options);
+        if config.groups != 0 {
+            check_groups(&btf, &layout)?;
+        }
         if adds_up_too_much(config.cpus, options.most_cpus) {
             // Counters are then as exact as what CPUs share of them, and the trace states by how much.
             layout.mm_rss_parts = u32::MAX;
@@ -186,47 +189,8 @@ impl Loaded {
             watch.step("finding the CPUs' parts of counters");
         }
         let is_exact = !absent(layout.mm_rss_parts);
-        let mut missing = Vec::new();
-        let mut stand_ins = BTreeMap::new();
-        let is_left_out = |hook: &str| options.without.iter().any(|name| name == hook);
-        let has_groups = config.groups != 0;
-        if has_groups {
-            check_groups(&btf, &layout)?;
-        }
-        for hook in HOOKS {
-            if hook.only_for_groups && !has_groups {
-                continue;
-            }
-            if is_left_out(hook.name) {
-                missing.push(hook.name.to_owned());
-                continue;
-            }
-            if hook.name == SYS_EXIT && !options.failed_calls {
-                stand_ins.insert(SYS_EXIT.to_owned(), NOT_WANTED.to_owned());
-                if config.vm_by_calls == 0 {
-                    continue;
-                }
-            }
-            if !btf.has_tracepoint(hook.name) {
-                let Some(stand_in) = hook.stand_in else {
-                    let reason = format!("it has no tracepoint {}", hook.name);
-                    return Err(LoadError::Unsupported(reason));
-                };
-                stand_ins.insert(hook.name.to_owned(), stand_in.to_owned());
-                continue;
-            }
-            for program in programs(
-                hook.name,
-                is_exact && (hook.name == RSS || hook.name == GROUP_ENTERED && has_groups),
-                config.has_later,
-                options.passes,
-            ) {
-                attach(&mut ebpf, &program, hook.name, &types)?;
-            }
-        }
-        if has_groups && !is_left_out(GROUP_ENTERED) {
-            attach(&mut ebpf, GROUP_THREADS, GROUP_ENTERED, &types)?;
-        }
+        let Absent { missing, stand_ins } =
+            attach_hooks(&mut ebpf, &btf, &types, &config, is_exact, options)?;
         watch.step("verifying and attaching programs");
         let cpus = facts::online_cpus();
         let page_size = facts::page_size();
@@ -258,6 +222,68 @@ impl Loaded {
         recording.stand_ins.clone_from(&self.stand_ins);
         recording.missing_hooks.clone_from(&self.missing);
     }
+}
+
+/// What isn't attached.
+#[derive(Default)]
+struct Absent {
+    /// Hooks that were left out.
+    missing: Vec<String>,
+    /// Hooks that the kernel doesn't have or that weren't wanted, and what is said instead.
+    stand_ins: BTreeMap<String, String>,
+}
+
+/// Attaches each hook's programs.
+fn attach_hooks(
+    ebpf: &mut Ebpf,
+    btf: &Btf,
+    types: &LoaderBtf,
+    config: &Config,
+    is_exact: bool,
+    options: &LoadOptions<'_>,
+) -> Result<Absent, LoadError> {
+    let mut absent = Absent::default();
+    let has_groups = config.groups != 0;
+    for hook in HOOKS {
+        if hook.only_for_groups && !has_groups {
+            continue;
+        }
+        if options.without.iter().any(|name| name == hook.name) {
+            absent.missing.push(hook.name.to_owned());
+            continue;
+        }
+        if hook.name == SYS_EXIT && !options.failed_calls {
+            absent
+                .stand_ins
+                .insert(SYS_EXIT.to_owned(), NOT_WANTED.to_owned());
+            if config.vm_by_calls == 0 {
+                continue;
+            }
+        }
+        if !btf.has_tracepoint(hook.name) {
+            let Some(stand_in) = hook.stand_in else {
+                let reason = format!("it has no tracepoint {}", hook.name);
+                return Err(LoadError::Unsupported(reason));
+            };
+            absent
+                .stand_ins
+                .insert(hook.name.to_owned(), stand_in.to_owned());
+            continue;
+        }
+        let enters = hook.name == GROUP_ENTERED && has_groups;
+        for program in programs(
+            hook.name,
+            is_exact && (hook.name == RSS || enters),
+            config.has_later,
+            options.passes,
+        ) {
+            attach(ebpf, &program, hook.name, types)?;
+        }
+        if enters {
+            attach(ebpf, GROUP_THREADS, GROUP_ENTERED, types)?;
+        }
+    }
+    Ok(absent)
 }
 
 /// Whether the kernel tells what a recording of a control group needs.
