@@ -316,7 +316,8 @@ pub fn tail_of(trace: &Path) -> PathBuf {
     path.into()
 }
 
-/// Looks until something holds, for at most 30 s (far longer than it ever takes: only a failure waits).
+/// Looks until something holds, for at most 30 s, or 300 s on an emulated machine (far longer than it ever takes: only
+/// a failure waits).
 ///
 /// # Errors
 /// It never held, or looking failed.
@@ -324,13 +325,14 @@ pub fn eventually(
     what: &str,
     mut holds: impl FnMut() -> anyhow::Result<bool>,
 ) -> anyhow::Result<()> {
-    for _ in 0..3000 {
+    let seconds = if is_emulated() { 300 } else { 30 };
+    for _ in 0..100 * seconds {
         if holds()? {
             return Ok(());
         }
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
-    anyhow::bail!("waited 30 s in vain: {what}")
+    anyhow::bail!("waited {seconds} s in vain: {what}")
 }
 
 /// Names of the files in a folder, sorted.

@@ -200,6 +200,27 @@ fn who_leaves_stays_recorded_with_what_it_creates() -> anyhow::Result<()> {
     Ok(())
 }
 
+#[test]
+fn without_its_hook_a_group_that_is_made_later_is_not_recorded() -> anyhow::Result<()> {
+    let _alone = harness::alone()?;
+    let folder = tempfile::tempdir()?;
+    let group = Group::planned(groups::top(), "unseen");
+    let path = group.folder.to_string_lossy();
+    let options = ["--without", "cgroup_mkdir", "--cgroup", &path];
+    let mut recording = Recording::start(folder.path(), &options)?;
+    group.begin()?;
+    let mut inside = Victim::shell(&format!("{}; (exit 5); exit 3", group.enter()))?;
+    assert_eq!(inside.ended()?, 3);
+    recording.interrupt()?;
+    assert_eq!(recording.rtrace.ended()?, 0);
+    let report = harness::report(&recording.trace)?;
+    assert_eq!(report.processes.len(), 0);
+    assert!(!report.trust.complete);
+    let is_told = |note: &String| note.contains("cgroup_mkdir");
+    assert!(report.trust.notes.iter().any(is_told), "{:?}", report.trust);
+    Ok(())
+}
+
 /// clone3 with `CLONE_INTO_CGROUP`; the child ends with 4.
 const INTO: &str = "
 import ctypes, os, struct, sys
@@ -304,10 +325,15 @@ fn what_is_no_group_is_refused() -> anyhow::Result<()> {
     let _alone = harness::alone()?;
     let folder = tempfile::tempdir()?;
     let trace = folder.path().join("t.parquet");
+    // The top of whichever hierarchy there is.
+    let own = fs::read_to_string("/proc/self/cgroup")?;
+    let line = own.lines().next().context("no control group")?;
+    let end = line.rfind(':').context("no path")?;
+    let top = format!("{}:/", &line[..end]);
     for (name, why) in [
         ("relative", "its path must begin with /"),
         (
-            "0::/",
+            top.as_str(),
             "it is the top one, which has the whole host: use -a",
         ),
         ("1:nonsense:/a", "there is no hierarchy 'nonsense' here"),

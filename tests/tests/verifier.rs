@@ -1,18 +1,21 @@
 //! What the kernel's verifier has to look at: it refuses a program above a million instructions, and how many it counts
 //! differs between kernels.
 
-use std::{env, fs};
+use std::{collections::BTreeMap, env, fs, process::Command};
 
 use anyhow::ensure;
-use rtrace_tests::harness;
+use rtrace_tests::{
+    groups::{self, Group},
+    harness::{self, Recorder},
+};
 
 /// Most instructions of a program. Far below the verifier's own limit, so that a kernel which follows more paths loads
 /// it too.
 const MOST: u64 = 20_000;
 /// And for each CPU whose parts of counters it adds up: it does so for four counters, or four times for one.
 const MOST_FOR_A_CPU: u64 = 1000;
-/// The one that copies argument lists, in a loop.
-const MOST_OF_EXEC: u64 = 120_000;
+/// Those with a long loop: one copies argument lists, one looks at the threads of who comes into a control group.
+const MOST_OF_LOOPS: u64 = 120_000;
 
 #[test]
 fn every_program_is_far_from_the_limit() -> anyhow::Result<()> {
@@ -31,12 +34,62 @@ fn every_program_is_far_from_the_limit() -> anyhow::Result<()> {
     let hooks = counts.keys().filter(is_first);
     let expected = 18 - usize::from(env::var_os("RTRACE_WITHOUT").is_some());
     ensure!(hooks.count() == expected, "{counts:?}");
+    far_from_the_limit(counts)
+}
+
+#[test]
+fn so_is_what_only_the_recording_of_a_control_group_loads() -> anyhow::Result<()> {
+    let _alone = harness::alone()?;
+    if !kernel_tells()? {
+        println!("NOT RUN: this kernel doesn't tell how many instructions were verified");
+        return Ok(());
+    }
+    let group = Group::make(groups::top(), "verified")?;
+    let folder = tempfile::tempdir()?;
+    let trace = folder.path().join("t.parquet");
+    let mut inside = Command::new("/bin/sh")
+        .args(["-c", &format!("{}; exec sleep 1000", group.enter())])
+        .spawn()?;
+    harness::eventually("somebody is in the group", || {
+        let there = fs::read_to_string(group.folder.join("cgroup.procs"))?;
+        Ok(!there.is_empty())
+    })?;
+    let recorder = Recorder::new()
+        .option("--duration=1s")
+        .option("--cgroup")
+        .option(&group.folder);
+    let output = recorder.call::<&str>(&trace, &[])?.output();
+    inside.kill()?;
+    inside.wait()?;
+    let output = output?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{said}");
+    let counts = harness::report(&trace)?.recording.verified_instructions;
+    for needed in [
+        "cgroup_mkdir",
+        "cgroup_attach_task",
+        "cgroup_attach_task_threads",
+    ] {
+        let is_it = |name: &String| name.strip_suffix("_exactly").unwrap_or(name) == needed;
+        let is_left_out = env::var("RTRACE_WITHOUT").is_ok_and(|hook| needed.starts_with(&hook));
+        ensure!(
+            is_left_out || counts.keys().any(is_it),
+            "{needed}: {counts:?}"
+        );
+    }
+    let walks = ["find_tasks", "find_tasks_exactly"];
+    ensure!(
+        walks.iter().any(|name| counts.contains_key(*name)),
+        "{counts:?}"
+    );
+    far_from_the_limit(&counts)
+}
+
+fn far_from_the_limit(counts: &BTreeMap<String, u64>) -> anyhow::Result<()> {
     for (program, count) in counts {
-        let most = if program.starts_with("sched_process_exec") {
-            MOST_OF_EXEC
-        } else {
-            MOST
-        };
+        let has_loop =
+            program.starts_with("sched_process_exec") || program == "cgroup_attach_task_threads";
+        let most = if has_loop { MOST_OF_LOOPS } else { MOST };
         let most = most + possible_cpus()? * MOST_FOR_A_CPU;
         ensure!((1..=most).contains(count), "{program}: {count}");
     }

@@ -170,6 +170,9 @@ impl Loaded {
             LoaderBtf::from_sys_fs().map_err(|error| LoadError::Object(error.to_string()))?;
         watch.step("reading them for the loader");
         let config = config(&btf, options);
+        if config.groups != 0 {
+            check_groups(&btf, &layout)?;
+        }
         if adds_up_too_much(config.cpus, options.most_cpus) {
             // Counters are then as exact as what CPUs share of them, and the trace states by how much.
             layout.mm_rss_parts = u32::MAX;
@@ -186,41 +189,8 @@ impl Loaded {
             watch.step("finding the CPUs' parts of counters");
         }
         let is_exact = !absent(layout.mm_rss_parts);
-        let mut missing = Vec::new();
-        let mut stand_ins = BTreeMap::new();
-        let is_left_out = |hook: &str| options.without.iter().any(|name| name == hook);
-        for hook in HOOKS {
-            if is_left_out(hook.name) {
-                missing.push(hook.name.to_owned());
-                continue;
-            }
-            if hook.name == SYS_EXIT && !options.failed_calls {
-                stand_ins.insert(SYS_EXIT.to_owned(), NOT_WANTED.to_owned());
-                if config.vm_by_calls == 0 {
-                    continue;
-                }
-            }
-            if !btf.has_tracepoint(hook.name) {
-                let Some(stand_in) = hook.stand_in else {
-                    let reason = format!("it has no tracepoint {}", hook.name);
-                    return Err(LoadError::Unsupported(reason));
-                };
-                stand_ins.insert(hook.name.to_owned(), stand_in.to_owned());
-                continue;
-            }
-            let has_groups = config.groups != 0;
-            for program in programs(
-                hook.name,
-                is_exact && (hook.name == RSS || hook.name == GROUP_ENTERED && has_groups),
-                config.has_later,
-                options.passes,
-            ) {
-                attach(&mut ebpf, &program, hook.name, &types)?;
-            }
-        }
-        if config.groups != 0 {
-            attach_to_groups(&mut ebpf, &btf, &layout, &types)?;
-        }
+        let Absent { missing, stand_ins } =
+            attach_hooks(&mut ebpf, &btf, &types, &config, is_exact, options)?;
         watch.step("verifying and attaching programs");
         let cpus = facts::online_cpus();
         let page_size = facts::page_size();
@@ -254,20 +224,76 @@ impl Loaded {
     }
 }
 
-/// Attaches what only a recording of a control group needs.
-fn attach_to_groups(
+/// What isn't attached.
+#[derive(Default)]
+struct Absent {
+    /// Hooks that were left out.
+    missing: Vec<String>,
+    /// Hooks that the kernel doesn't have or that weren't wanted, and what is said instead.
+    stand_ins: BTreeMap<String, String>,
+}
+
+/// Attaches each hook's programs.
+fn attach_hooks(
     ebpf: &mut Ebpf,
     btf: &Btf,
-    layout: &Layout,
     types: &LoaderBtf,
-) -> Result<(), LoadError> {
+    config: &Config,
+    is_exact: bool,
+    options: &LoadOptions<'_>,
+) -> Result<Absent, LoadError> {
+    let mut absent = Absent::default();
+    let has_groups = config.groups != 0;
+    for hook in HOOKS {
+        if hook.only_for_groups && !has_groups {
+            continue;
+        }
+        if options.without.iter().any(|name| name == hook.name) {
+            absent.missing.push(hook.name.to_owned());
+            continue;
+        }
+        if hook.name == SYS_EXIT && !options.failed_calls {
+            absent
+                .stand_ins
+                .insert(SYS_EXIT.to_owned(), NOT_WANTED.to_owned());
+            if config.vm_by_calls == 0 {
+                continue;
+            }
+        }
+        if !btf.has_tracepoint(hook.name) {
+            let Some(stand_in) = hook.stand_in else {
+                let reason = format!("it has no tracepoint {}", hook.name);
+                return Err(LoadError::Unsupported(reason));
+            };
+            absent
+                .stand_ins
+                .insert(hook.name.to_owned(), stand_in.to_owned());
+            continue;
+        }
+        let enters = hook.name == GROUP_ENTERED && has_groups;
+        for program in programs(
+            hook.name,
+            is_exact && (hook.name == RSS || enters),
+            config.has_later,
+            options.passes,
+        ) {
+            attach(ebpf, &program, hook.name, types)?;
+        }
+        if enters {
+            attach(ebpf, GROUP_THREADS, GROUP_ENTERED, types)?;
+        }
+    }
+    Ok(absent)
+}
+
+/// Whether the kernel tells what a recording of a control group needs.
+fn check_groups(btf: &Btf, layout: &Layout) -> Result<(), LoadError> {
     let has_hooks = btf.has_tracepoint(GROUP_MADE) && btf.has_tracepoint(GROUP_ENTERED);
     if absent(layout.group.task_cgroups) || !has_hooks {
         let reason = "it doesn't tell which control groups processes are in";
         return Err(LoadError::Unsupported(reason.to_owned()));
     }
-    attach(ebpf, GROUP_THREADS, GROUP_ENTERED, types)?;
-    attach(ebpf, GROUP_MADE, GROUP_MADE, types)
+    Ok(())
 }
 
 /// Makes the maps and puts the programs in order; none is in the kernel yet.

@@ -50,8 +50,8 @@ mod tests {
 
     /// One for each hook but that of the scheduler, which can't be preempted; later ones, two for counters with
     /// parts, that which finds the parts, two that look who is there, one for environments, and
-    /// three for control groups: of those that are made, of moves, and of threads that come.
-    const PROGRAMS: usize = HOOKS.len() - 1 + 2 * Rescue::HOOKS.len() + 1 + 2 + 1 + 2 + 1 + 3;
+    /// two for control groups: of moves, and of threads that come.
+    const PROGRAMS: usize = HOOKS.len() - 1 + 2 * Rescue::HOOKS.len() + 1 + 2 + 1 + 2 + 1 + 2;
 
     fn count(object: &[u8], instruction: u64) -> usize {
         let places = object.as_chunks::<8>().0;

@@ -180,4 +180,15 @@ mod tests {
             assert_eq!(found, expected, "{name}");
         }
     }
+
+    #[test]
+    fn places_of_control_groups_are_all_there_or_all_absent() {
+        for name in ["cgrp_links", "cgrp_cset_link", "thread_head", "kernfs_node"] {
+            assert_eq!(group(&without(name)), GroupPlaces::ABSENT, "{name}");
+        }
+        for (version, raw) in KERNELS {
+            let found = group(&Btf::parse(raw.to_vec()).unwrap());
+            assert_ne!(found.css_set_links, u32::MAX, "{version}");
+        }
+    }
 }

@@ -12,6 +12,8 @@ pub struct Hook {
     pub name: &'static str,
     /// What a recording says where the kernel doesn't have it; `None`: there can be no recording then.
     pub stand_in: Option<&'static str>,
+    /// It is attached only where a control group is recorded.
+    pub only_for_groups: bool,
 }
 
 impl Hook {
@@ -19,12 +21,13 @@ impl Hook {
         Self {
             name,
             stand_in: None,
+            only_for_groups: false,
         }
     }
 }
 
 /// All hooks, in the order in which they are attached.
-pub const HOOKS: [Hook; 18] = [
+pub const HOOKS: [Hook; 19] = [
     Hook::needed("sched_process_free"),
     Hook::needed("sched_process_exit"),
     // Not before 6.1: there the counters tell the end of an address space (`Config::ends_by_counters`).
@@ -85,6 +88,11 @@ pub const HOOKS: [Hook; 18] = [
     Hook::needed("sched_process_exec"),
     Hook::needed("sched_process_fork"),
     Hook::needed("task_newtask"),
+    Hook {
+        stand_in: Some("a control group that is yet to be made is not recorded"),
+        only_for_groups: true,
+        ..Hook::needed(GROUP_MADE)
+    },
 ];
 
 /// The hook that shows the end of system calls.

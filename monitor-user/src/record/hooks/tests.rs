@@ -16,9 +16,8 @@ const V5_10: Layout = Layout {
     task_start_boottime: 2544,
     task_group_leader: 2296,
     task_real_parent: 2248,
-    // Not in the trimmed types.
-    task_children: ABSENT,
-    task_sibling: ABSENT,
+    task_children: 2264,
+    task_sibling: 2280,
     task_flags: 36,
     task_mm: 2056,
     task_active_mm: 2064,
@@ -71,8 +70,22 @@ const V5_10: Layout = Layout {
         cgroup_kn: 248,
         kernfs_name: 16,
     },
-    // Nor are links of control groups kept in the trimmed types: kernel tests show that they are found.
-    group: GroupPlaces::ABSENT,
+    group: GroupPlaces {
+        task_cgroups: 3328,
+        css_set_links: 456,
+        link_next: 32,
+        link_cgroup: 0,
+        cgroup_root: 480,
+        hierarchy_id: 12,
+        cgroup_kn: 248,
+        kernfs_id: 104,
+        kernfs_name: 16,
+        cgroup_parent: 192,
+        css_cgroup: 0,
+        signal_threads: 16,
+        task_thread: 2424,
+        reserved: 0,
+    },
     watch: WatchPlaces {
         arg_prev_state: ABSENT,
         task_state: 16,
@@ -116,6 +129,8 @@ const V6_1: Layout = Layout {
     task_start_boottime: 2784,
     task_group_leader: 2480,
     task_real_parent: 2432,
+    task_children: 2448,
+    task_sibling: 2464,
     task_flags: 44,
     task_mm: 2272,
     task_active_mm: 2280,
@@ -148,6 +163,13 @@ const V6_1: Layout = Layout {
         cgroup_root: 656,
         ..V5_10.oom
     },
+    group: GroupPlaces {
+        task_cgroups: 3600,
+        css_set_links: 480,
+        cgroup_root: 656,
+        task_thread: 2608,
+        ..V5_10.group
+    },
     watch: WatchPlaces {
         arg_prev_state: 3,
         task_state: 24,
@@ -165,6 +187,8 @@ const V6_12: Layout = Layout {
     task_tgid: 2436,
     task_group_leader: 2496,
     task_real_parent: 2448,
+    task_children: 2464,
+    task_sibling: 2480,
     task_mm: 2304,
     task_active_mm: 2312,
     task_exit_code: 2332,
@@ -200,6 +224,13 @@ const V6_12: Layout = Layout {
         cgroup_kn: 256,
         ..V6_1.oom
     },
+    group: GroupPlaces {
+        task_cgroups: 3584,
+        cgroup_root: 720,
+        cgroup_kn: 256,
+        kernfs_id: 96,
+        ..V6_1.group
+    },
     watch: WatchPlaces {
         task_thread_pid: 2536,
         pid_numbers: 112,
@@ -214,6 +245,8 @@ const V6_18: Layout = Layout {
     task_start_boottime: 1560,
     task_group_leader: 1328,
     task_real_parent: 1280,
+    task_children: 1296,
+    task_sibling: 1312,
     task_mm: 1136,
     task_active_mm: 1144,
     task_signal: 1848,
@@ -244,6 +277,14 @@ const V6_18: Layout = Layout {
         cgroup_root: 696,
         ..V6_12.oom
     },
+    group: GroupPlaces {
+        task_cgroups: 2376,
+        css_set_links: 432,
+        cgroup_root: 696,
+        cgroup_parent: 184,
+        task_thread: 1440,
+        ..V6_12.group
+    },
     watch: WatchPlaces {
         task_sighand: 1856,
         task_thread_pid: 1368,
@@ -259,6 +300,8 @@ const V7_2: Layout = Layout {
     task_start_boottime: 3160,
     task_group_leader: 2872,
     task_real_parent: 2824,
+    task_children: 2840,
+    task_sibling: 2856,
     task_mm: 2680,
     task_active_mm: 2688,
     task_signal: 3448,
@@ -287,6 +330,14 @@ const V7_2: Layout = Layout {
         cgroup_root: 808,
         cgroup_kn: 296,
         ..V6_18.oom
+    },
+    group: GroupPlaces {
+        task_cgroups: 4000,
+        css_set_links: 480,
+        cgroup_root: 808,
+        cgroup_kn: 296,
+        task_thread: 2984,
+        ..V6_18.group
     },
     watch: WatchPlaces {
         task_sighand: 3456,
