@@ -4,7 +4,7 @@ use super::{Style, TextOptions, forest::Forest};
 use crate::{
     report::{
         PoolReport, Report,
-        escape::{shorten, width},
+        escape::{shorten, width, wrap},
         words,
     },
     units::Bytes,
@@ -12,15 +12,20 @@ use crate::{
 
 /// Pools that are told of one by one.
 const SHOWN: usize = 10;
+/// A process with so many threads at once works by threads.
+const THREADS: u32 = 3;
 /// Columns of the owner's name.
 const NAME: usize = 24;
 
 /// The section, empty without pools.
 pub(super) fn lines(report: &Report, forest: &Forest, options: TextOptions) -> Vec<String> {
+    let heading = options.paint(Style::Heading, "POOLS");
     if report.pools.is_empty() {
-        return Vec::new();
+        let line = threads_only(report, forest);
+        let lines = line.map(|line| wrap(&line, options.columns(), 4));
+        return lines.map_or_else(Vec::new, |lines| [vec![heading], lines].concat());
     }
-    let mut out = vec![options.paint(Style::Heading, "POOLS")];
+    let mut out = vec![heading];
     let shown = if options.all { usize::MAX } else { SHOWN };
     for pool in report.pools.iter().take(shown) {
         out.push(format!("{} of {}", what(pool), owner(report, forest, pool)));
@@ -35,6 +40,22 @@ pub(super) fn lines(report: &Report, forest: &Forest, options: TextOptions) -> V
         ));
     }
     out
+}
+
+/// That there are no workers, where somebody may look for them: a process has threads instead.
+fn threads_only(report: &Report, forest: &Forest) -> Option<String> {
+    let threads = |at: &usize| report.processes[*at].threads_max;
+    // Of several with as many the first.
+    let at = (0..report.processes.len())
+        .rev()
+        .max_by_key(|at| threads(at))?;
+    let most = threads(&at).filter(|most| *most >= THREADS)?;
+    Some(format!(
+        "  no pool of processes was seen; {} (pid {}) had {} threads at once",
+        shorten(&forest.labels[at], NAME),
+        report.processes[at].pid,
+        words::grouped(most.into())
+    ))
 }
 
 fn what(pool: &PoolReport) -> String {
