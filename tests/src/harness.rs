@@ -67,6 +67,7 @@ pub struct Recorder {
     options: Vec<OsString>,
     wrapper: Vec<OsString>,
     env: Vec<(OsString, OsString)>,
+    folder: Option<PathBuf>,
 }
 
 /// A finished recording.
@@ -122,6 +123,13 @@ impl Recorder {
         self
     }
 
+    /// Runs rtrace, and so the command, in a folder.
+    #[must_use]
+    pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folder = Some(folder.into());
+        self
+    }
+
     /// The call `rtrace record --quiet -o TRACE -- COMMAND`, not yet started; of no words, without a command.
     ///
     /// # Errors
@@ -142,6 +150,9 @@ impl Recorder {
             call.arg("--").args(command.iter().map(AsRef::as_ref));
         }
         call.envs(self.env.iter().map(|(name, value)| (name, value)));
+        if let Some(folder) = &self.folder {
+            call.current_dir(folder);
+        }
         Ok(call)
     }
 
@@ -266,6 +277,14 @@ pub fn report(trace: &Path) -> anyhow::Result<Report> {
 /// rtrace can't read the trace.
 pub fn text_report(trace: &Path) -> anyhow::Result<String> {
     read(trace, &[])
+}
+
+/// The text report of a trace in lines that nothing has to be shortened for.
+///
+/// # Errors
+/// rtrace can't read the trace.
+pub fn wide_report(trace: &Path) -> anyhow::Result<String> {
+    read(trace, &["--width", "1000"])
 }
 
 fn read(trace: &Path, options: &[&str]) -> anyhow::Result<String> {

@@ -7,6 +7,8 @@
 //! * [`hosts`] are hosts that can't record, simulated,
 //! * [`kernel_log`] is what the kernel wrote of those that it killed for memory,
 //! * [`report`] is the JSON report as typed values,
+//! * [`runner`] is the `main` of test programs whose list of tests is made at run time,
+//! * [`story`] is the text report without what differs from run to run,
 //! * [`truth`] reads what a random tree logged about itself and compares,
 //! * [`witness`] is an independent record of the same run by `perf` or `strace`.
 //!
@@ -22,6 +24,8 @@ pub mod hosts;
 pub mod kernel_log;
 pub mod lone_surrogates;
 pub mod report;
+pub mod runner;
+pub mod story;
 pub mod truth;
 pub mod victims;
 pub mod witness;

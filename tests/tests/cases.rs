@@ -4,17 +4,17 @@
 //! counts as ignored, not as passed. Arguments that aren't options select cases by a part of their names.
 
 use std::{
-    env,
-    ffi::OsString,
-    fs,
-    io::{self, Write},
+    env, fs,
     os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::{Command, ExitCode},
 };
 
 use anyhow::{Context, ensure};
-use rtrace_tests::harness::{self, Recorder};
+use rtrace_tests::{
+    harness::{self, Recorder},
+    runner::{self, Outcome, Test},
+};
 
 const PYTHON: &str = "/usr/bin/python3";
 /// Names a folder with the programs of the cases in C.
@@ -34,13 +34,6 @@ const BY_CHANCE: &[(&str, &[&str], &str)] = &[
     ),
 ];
 
-/// How a case went.
-enum Outcome {
-    Passed,
-    Skipped(String),
-    Failed(String),
-}
-
 fn cases() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("cases")
 }
@@ -53,19 +46,11 @@ const ON_A_DISK: &[(&str, &[&str])] = &[
     ("33", &["peak_rss_file_bytes"]),
 ];
 
-/// Case folders whose names contain one of the words, in order.
-fn selected(words: &[String]) -> anyhow::Result<Vec<String>> {
-    let wanted = |name: &String| {
-        words.is_empty()
-            || words
-                .iter()
-                .any(|word| format!("case_{name}").contains(word))
-    };
-    let names = harness::files_in(&cases())?;
-    Ok(names
-        .into_iter()
-        .filter(|name| cases().join(name).join("run").exists() && wanted(name))
-        .collect())
+/// Case folders, in order.
+fn names() -> anyhow::Result<Vec<String>> {
+    let mut names = harness::files_in(&cases())?;
+    names.retain(|name| cases().join(name).join("run").exists());
+    Ok(names)
 }
 
 fn one_case(name: &str) -> anyhow::Result<Outcome> {
@@ -154,59 +139,14 @@ fn python_version() -> anyhow::Result<String> {
     Ok(String::from_utf8(output.stdout)?.trim().to_owned())
 }
 
-fn run(words: &[String], out: &mut impl Write) -> anyhow::Result<bool> {
-    let _alone = harness::alone()?;
-    let names = selected(words)?;
-    writeln!(out, "\nrunning {} tests", names.len())?;
-    let (mut passed, mut failed, mut skipped) = (0, 0, 0);
-    for name in names {
-        write!(out, "test case_{name} ... ")?;
-        out.flush()?;
-        let outcome = one_case(&name).unwrap_or_else(|error| Outcome::Failed(format!("{error:#}")));
-        match outcome {
-            Outcome::Passed => {
-                passed += 1;
-                writeln!(out, "ok")?;
-            }
-            Outcome::Skipped(reason) => {
-                skipped += 1;
-                writeln!(out, "ignored, {reason}")?;
-            }
-            Outcome::Failed(why) => {
-                failed += 1;
-                writeln!(out, "FAILED\n{why}")?;
-            }
-        }
-    }
-    let verdict = if failed == 0 { "ok" } else { "FAILED" };
-    writeln!(
-        out,
-        "\ntest result: {verdict}. {passed} passed; {failed} failed; {skipped} ignored; 0 measured; 0 filtered out\n"
-    )?;
-    Ok(failed == 0)
+fn tests() -> anyhow::Result<Vec<Test<'static>>> {
+    let of = |name: String| Test {
+        name: format!("case_{name}"),
+        run: Box::new(move || one_case(&name)),
+    };
+    Ok(names()?.into_iter().map(of).collect())
 }
 
 fn main() -> ExitCode {
-    let mut words = Vec::new();
-    let mut arguments = env::args_os()
-        .skip(1)
-        .map(OsString::into_string)
-        .map_while(Result::ok);
-    while let Some(argument) = arguments.next() {
-        match argument.as_str() {
-            // Options of the standard test program that `cargo test` may pass on.
-            "--test-threads" | "--format" | "--color" | "--skip" => drop(arguments.next()),
-            "--list" => return ExitCode::SUCCESS,
-            option if option.starts_with('-') => {}
-            word => words.push(word.to_owned()),
-        }
-    }
-    match run(&words, &mut io::stdout().lock()) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            drop(writeln!(io::stderr(), "cases: {error:#}"));
-            ExitCode::FAILURE
-        }
-    }
+    runner::main(tests)
 }

@@ -78,7 +78,7 @@ pub(super) struct RecordArguments {
     #[arg(long)]
     pub(super) keep_args: bool,
     /// Also keep the value of this variable of each program's environment. Always kept are `*_NUM_THREADS`,
-    /// `MALLOC_*`, `PYTHONMALLOC` and `CUDA_VISIBLE_DEVICES`, and nothing else.
+    /// `MALLOC_*`, `PYTHONMALLOC`, `CUDA_VISIBLE_DEVICES` and the ranks of MPI processes, and nothing else.
     #[arg(long, value_name = "NAME")]
     pub(super) env: Vec<OsString>,
     /// Let nothing that the command executes gain privileges, as setuid programs do.

@@ -405,17 +405,18 @@ fn environments(kept: &[&str], records: &[Vec<u8>]) -> Vec<(Vec<String>, bool)> 
 #[test]
 fn of_an_environment_only_what_is_kept_goes_on() {
     let bytes = b"HOME=/root\0OMP_NUM_THREADS=4\0SECRET=MALLOC_ARENA_MAX=1\0MALLOC_ARENA_MAX=2\0\
-                  XPYTHONMALLOC=a\0PYTHONMALLOC=malloc\0CUDA_VISIBLE_DEVICES=\0MINE=x\0OMP_NUM_THREADS\0";
+                  XPYTHONMALLOC=a\0PYTHONMALLOC=malloc\0CUDA_VISIBLE_DEVICES=\0MINE=x\0PMIX_RANK=3\0OMP_NUM_THREADS\0";
     let record = env_record(9, 0, bytes.len(), bytes);
     let always = [
         "OMP_NUM_THREADS=4",
         "MALLOC_ARENA_MAX=2",
         "PYTHONMALLOC=malloc",
         "CUDA_VISIBLE_DEVICES=",
+        "PMIX_RANK=3",
     ];
     let of = |kept: &[&str]| environments(kept, std::slice::from_ref(&record));
     assert_eq!(of(&[]), [(always.map(str::to_owned).to_vec(), true)]);
-    let with_mine = [&always[..], &["MINE=x"]].concat();
+    let with_mine = [&always[..4], &["MINE=x", "PMIX_RANK=3"]].concat();
     assert_eq!(of(&["MINE"])[0].0, with_mine);
     assert_eq!(
         environments(&[], &[env_record(9, 0, 0, b"")]),

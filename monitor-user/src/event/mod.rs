@@ -19,7 +19,7 @@ mod wait;
 pub use call::{ExecFailed, Moved};
 pub use charge::{Charge, ChargeScope, ChargeSplit};
 pub use conditions::{Conditions, HeldLimit, Ulimit};
-pub use environment::{Environment, Kept};
+pub use environment::{Environment, Kept, RANKS};
 pub use group::RecordedGroup;
 pub use memory::{Churn, Memory, MmEnd, Parts};
 pub use oom::{Oom, OomScope};

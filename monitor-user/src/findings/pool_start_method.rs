@@ -6,6 +6,7 @@ use crate::findings::{
     rule::Found,
     scene::{found, keys},
 };
+use crate::model::pools::PoolKind;
 
 pub(super) const RULE: Rule = Rule {
     id: "pool.start_method",
@@ -34,7 +35,10 @@ fn detect(scene: &Scene<'_>, out: &mut Found) {
             .with_known("kind", pool.kind.map(|kind| Value::Word(kind.name())));
         out.push(finding.say(
             scene,
-            "{who} {was} started by {method}[, in a {kind}] of {owner}",
+            match pool.kind {
+                Some(PoolKind::Loky) => "{who} {was} started by {method}, in its pool of {owner}",
+                _ => "{who} {was} started by {method}[, in a {kind}] of {owner}",
+            },
         ));
     }
 }

@@ -2,7 +2,9 @@
 
 use crate::{
     event::WaitState,
-    findings::{Finding, Rule, Scene, Severity, Value, needs::Need, rule::Found},
+    findings::{
+        Finding, Rule, Scene, Severity, Value, needs::Need, rule::Found, scene::ended_with_its_pool,
+    },
     model::{Process, Stall, Wait},
     units::ProcessKey,
 };
@@ -26,6 +28,8 @@ const IDLE: &[&str] = &[
     "rt_sigtimedwait",
     "io_getevents",
 ];
+/// Who dies within this time after a stall may have been killed because of it, ns.
+const AFTER_NS: u64 = 1_000_000_000;
 /// Calls by which a parent waits for its children.
 const FOR_CHILDREN: &[&str] = &["wait4", "waitid"];
 
@@ -37,11 +41,13 @@ pub(super) const RULE: Rule = Rule {
         by itself. A stop by a signal, a deadlock, a reader of a pipe that nobody writes to look like that. A tree \
         that sleeps on purpose, or serves and has nothing to do, isn't meant.",
     measured: "Waits of at least 0.1 s of all threads leave more than 1 s in which none ran. Of those who waited all \
-        that time at least one was stopped; or none was in a sleep, a poll or a wait for clients, and not all were \
-        parents that wait for children.",
+        that time at least one was stopped, or waited for storage; or none was in a sleep, a poll or a wait for \
+        clients, not all were parents that wait for children, and it didn't end by itself: the recording ended \
+        meanwhile, or within 1 s one of them was killed or ended with an error.",
     advice: "look at who waited for whom in what: stopped processes need SIGCONT; for locks take stacks of all \
         processes (gdb, py-spy dump) while they hang",
-    wrong: "A process outside of the tree may have been at work for it, and storage or a network may have been slow.",
+    wrong: "A process outside of the tree may have been at work for it, and storage or a network may have been slow. \
+        A deadlock that a time limit of its own ends, without an error, is taken for sleep on purpose.",
     needs: &[Need::Waits],
     told_by: &[],
     detect,
@@ -88,27 +94,53 @@ fn detect(scene: &Scene<'_>, found: &mut Found) {
 
 /// Whether nothing in it was about to go on by itself.
 fn is_meant(scene: &Scene<'_>, stall: &Stall) -> bool {
-    let who = waiting(scene, stall);
-    let is_stopped = who.iter().any(|(_, wait)| wait.state == WaitState::Stopped);
+    let who = all_waiting(scene, stall);
+    let is_in = |state| who.iter().any(|(_, wait)| wait.state == state);
+    if is_in(WaitState::Stopped) {
+        return true;
+    }
     let is_idle = who.iter().any(|(_, wait)| is_of(wait, IDLE));
     let is_known = who
         .iter()
         .any(|(_, wait)| wait.call.is_some() && !is_of(wait, FOR_CHILDREN));
-    is_stopped || (is_known && !is_idle)
+    let could_not_go_on =
+        is_in(WaitState::Uninterruptible) || !went_on_by_itself(scene, stall, &who);
+    is_known && !is_idle && could_not_go_on
 }
 
-/// Longest wait that covers the stall, for each process that has one.
-fn waiting<'a>(scene: &Scene<'a>, stall: &Stall) -> Vec<(&'a Process, &'a Wait)> {
+/// Whether those who waited went on without having been killed: a wait with a time limit looks like one without.
+fn went_on_by_itself(scene: &Scene<'_>, stall: &Stall, who: &[(&Process, &Wait)]) -> bool {
+    let ended_badly = |process: &Process| {
+        let until = stall.until_ns.saturating_add(AFTER_NS);
+        process.end_ns().is_some_and(|end| end <= until)
+            && process.status.is_some_and(|status| status != 0)
+            && !ended_with_its_pool(scene, process)
+    };
+    stall.until_ns < scene.tree.end_ns && !who.iter().any(|(process, _)| ended_badly(process))
+}
+
+/// Waits that cover the stall, of all threads.
+fn all_waiting<'a>(scene: &Scene<'a>, stall: &Stall) -> Vec<(&'a Process, &'a Wait)> {
     let covers = |wait: &&Wait| wait.since_ns <= stall.since_ns && wait.until_ns >= stall.until_ns;
     let processes = scene.tree.processes.iter();
-    processes
-        .filter_map(|p| {
-            Some((
-                p,
-                p.waits.iter().filter(covers).max_by_key(|wait| wait.ns())?,
-            ))
-        })
-        .collect()
+    let of = |p: &'a Process| p.waits.iter().filter(covers).map(move |wait| (p, wait));
+    processes.flat_map(of).collect()
+}
+
+/// The longest of them, for each process that has one.
+fn waiting<'a>(scene: &Scene<'a>, stall: &Stall) -> Vec<(&'a Process, &'a Wait)> {
+    let mut longest: Vec<(&Process, &Wait)> = Vec::new();
+    for (process, wait) in all_waiting(scene, stall) {
+        match longest
+            .last_mut()
+            .filter(|(last, _)| last.key == process.key)
+        {
+            Some((_, last)) if wait.ns() >= last.ns() => *last = wait,
+            Some(_) => {}
+            None => longest.push((process, wait)),
+        }
+    }
+    longest
 }
 
 fn is_of(wait: &Wait, calls: &[&str]) -> bool {
@@ -136,8 +168,15 @@ mod tests {
         model::testkit::Story,
     };
 
-    /// The command waits in `first` and its child in `second` for `ms`, and both go on.
+    /// The command waits in `first` and its child in `second` for `ms`, until somebody kills the child.
     fn asleep(ms: u64, first: &str, second: &str) -> Story {
+        let mut story = slept(ms, first, second);
+        story.killed(20, 9).reaped(20).exit(10, 0);
+        story
+    }
+
+    /// The same without an end.
+    fn slept(ms: u64, first: &str, second: &str) -> Story {
         let mut story = Story::new();
         story
             .root(10, &["a"])
@@ -147,11 +186,33 @@ mod tests {
         story
             .slept(10, 10, ms, first)
             .slept(20, 20, ms, second)
-            .after(50)
-            .exit(20, 0)
-            .reaped(20)
-            .exit(10, 0);
+            .after(50);
         story
+    }
+
+    #[test]
+    fn waits_that_end_by_themselves_had_a_time_limit() {
+        let mut story = slept(2_000, "wait4", "futex");
+        story.exit(20, 0).reaped(20).exit(10, 0);
+        assert_eq!(raised(&story, RULE.id), []);
+        // An error is what a deadlock that somebody noticed ends with, but not if it comes much later.
+        for (later, expected) in [(900, 1), (1_000, 0)] {
+            let mut story = slept(2_000, "wait4", "futex");
+            story.after(later).exit(20, 1).reaped(20).exit(10, 0);
+            assert_eq!(raised(&story, RULE.id).len(), expected, "{later}");
+        }
+    }
+
+    #[test]
+    fn a_sleep_in_any_thread_is_one() {
+        let mut story = Story::new();
+        story.root(10, &["a"]).thread(10, 11).after(2_500);
+        story
+            .slept(10, 10, 2_000, "clock_nanosleep")
+            .slept(10, 11, 2_400, "futex")
+            .after(50)
+            .killed(10, 9);
+        assert_eq!(raised(&story, RULE.id), []);
     }
 
     #[test]

@@ -21,7 +21,8 @@ pub(super) const RULE: Rule = Rule {
         memory is theirs at the tree's highest sum of RSS, pages that they share with others included.",
     advice: "make fewer workers, or let them be made as tasks come (ProcessPoolExecutor with fork does; joblib and loky \
         too)",
-    wrong: "How much memory would have been saved is at most what is told: shared pages would have stayed.",
+    wrong: "How much memory would have been saved is at most what is told: shared pages would have stayed. Workers of \
+        pools whose kind isn't known (those of servers, of test runners) aren't judged.",
     needs: &[Need::Forks, Need::Threads, Need::Ends],
     told_by: &[],
     detect,
@@ -29,6 +30,10 @@ pub(super) const RULE: Rule = Rule {
 
 fn detect(scene: &Scene<'_>, out: &mut Found) {
     for pool in &scene.pools.pools {
+        // Servers' workers and the like give no results back: who of them did something isn't asked.
+        if pool.kind.is_none() {
+            continue;
+        }
         let Some(idle) = &pool.idle else {
             out.unknown("of some pools it isn't known which workers did something");
             continue;
@@ -112,6 +117,23 @@ mod tests {
         let severity = |mib| raised(&pool(mib, [500, 0, 0]), RULE.id)[0].severity;
         assert_eq!(severity(126), Severity::Info);
         assert_eq!(severity(128), Severity::Warning);
+    }
+
+    #[test]
+    fn workers_that_hand_nothing_back_are_not_judged() {
+        let mut story = Story::new();
+        story.root(10, &["server"]).after(10);
+        for pid in 20..23 {
+            story.fork(10, pid).memory(pid, 1).after(1);
+        }
+        story.after(500);
+        for pid in 20..23 {
+            story.exit(pid, 0);
+        }
+        story.exit(10, 0);
+        assert_eq!(story.tree().processes.len(), 4);
+        assert_eq!(raised(&story, RULE.id), []);
+        assert_eq!(unassessed(&story, RULE.id), None);
     }
 
     #[test]

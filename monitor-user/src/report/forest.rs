@@ -160,6 +160,8 @@ fn label(process: &ProcessReport, program: &str) -> String {
     match process.created_by {
         Some("vfork") => format!("{name} (vfork)"),
         Some("clone_vm") => format!("{name} (shared memory)"),
+        // Among workers that look alike it is another thing.
+        Some("fork") if process.role == Some("manager") => format!("{name} (manager)"),
         Some("fork") => format!("{name} (fork)"),
         _ => name,
     }

@@ -22,6 +22,13 @@ const TEST_PROGRAMS: [(&str, &str); 12] = [
     ("chromium", "chromium"),
 ];
 
+/// Programs that are recorded for their own sake when all tests run: large ones, and a server that begins to serve.
+const REAL_PROGRAMS: [(&str, &str); 3] = [
+    ("nginx", "nginx-light"),
+    ("orterun", "openmpi-bin"),
+    ("mrconvert", "mrtrix3"),
+];
+
 /// The command line that installs packages, to show.
 pub(super) fn command_line(packages: &[&str]) -> String {
     format!(
@@ -103,6 +110,22 @@ pub(crate) fn test_programs() -> anyhow::Result<()> {
             command_line(&missing)
         )
     })
+}
+
+/// Installs the real programs that aren't there. Silent if nothing is missing.
+///
+/// # Errors
+/// apt-get can't install them.
+pub(crate) fn real_programs() -> anyhow::Result<()> {
+    let missing: Vec<&str> = REAL_PROGRAMS
+        .iter()
+        .filter(|(program, _)| process::find(program).is_none())
+        .map(|(_, package)| *package)
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    install(&missing).context("cannot install programs that all tests record")
 }
 
 fn as_root(line: &str) -> anyhow::Result<Command> {

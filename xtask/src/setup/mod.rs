@@ -18,7 +18,7 @@ mod record;
 mod rustup;
 mod toolchain;
 
-pub(crate) use apt::{know, test_programs};
+pub(crate) use apt::{know, real_programs, test_programs};
 use toolchain::Toolchain;
 
 /// Sets up the BPF toolchain, `bpf-linker` and the packages that the build uses. Silent if it was done before.

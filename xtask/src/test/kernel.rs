@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context, bail};
 
-use super::{Counts, Options, Outcome, libtest, stream};
+use super::{Counts, Options, Outcome, libtest, programs, stream};
 use crate::{build, output, process, run, workspace::Workspace};
 
 /// The package of the tests.
@@ -50,6 +50,7 @@ pub(super) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<Ou
     if let Some(reason) = hindrance() {
         return Ok(Outcome::NotRun(reason));
     }
+    programs::install(workspace, options.all);
     let built = build_kernel_tests(workspace)?;
     let mut sum = Counts::default();
     for program in &built.programs {

@@ -9,8 +9,10 @@ use crate::{output, setup, vm, workspace::Workspace};
 mod groups;
 mod kernel;
 mod libtest;
+mod programs;
 mod python;
 mod stream;
+mod venv;
 
 pub(crate) use kernel::{Built, build_kernel_tests, run_as_root};
 pub(crate) use libtest::{Counts, result_line};

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::Context;
 
-use super::{Outcome, libtest::Counts};
+use super::{Outcome, libtest::Counts, venv};
 use crate::{output, process, run, workspace::Workspace};
 
 pub(super) fn run(workspace: &Workspace) -> anyhow::Result<Outcome> {
@@ -26,7 +26,7 @@ pub(super) fn run(workspace: &Workspace) -> anyhow::Result<Outcome> {
     if let Err(error) = record(workspace, &trace) {
         return Ok(Outcome::NotRun(format!("no trace to read: {error:#}")));
     }
-    let python = match environment(&scratch, &requirements) {
+    let python = match venv::environment(&scratch, std::slice::from_ref(&requirements)) {
         Ok(python) => python,
         Err(error) => {
             return Ok(Outcome::NotRun(format!(
@@ -82,36 +82,4 @@ fn record(workspace: &Workspace, trace: &Path) -> anyhow::Result<()> {
         .arg(trace)
         .args(["--", "/bin/sh", "-c", script]);
     process::run(&mut command)
-}
-
-/// The Python of an environment with the packages in it; one for each list of packages, made once.
-fn environment(scratch: &Path, requirements: &Path) -> anyhow::Result<PathBuf> {
-    let list = fs::read_to_string(requirements)
-        .with_context(|| format!("cannot read {}", requirements.display()))?;
-    let folder = scratch.join("venv");
-    let python = folder.join("bin/python");
-    let installed = folder.join("installed.txt");
-    if fs::read_to_string(&installed).is_ok_and(|text| text == list) && process::is_program(&python)
-    {
-        return Ok(python);
-    }
-    process::run(
-        Command::new("python3")
-            .args(["-m", "venv", "--clear"])
-            .arg(&folder),
-    )?;
-    process::run(
-        Command::new(&python)
-            .args([
-                "-m",
-                "pip",
-                "install",
-                "--quiet",
-                "--disable-pip-version-check",
-                "--requirement",
-            ])
-            .arg(requirements),
-    )?;
-    fs::write(&installed, list).with_context(|| format!("cannot write {}", installed.display()))?;
-    Ok(python)
 }

@@ -1,7 +1,7 @@
 //! Equal workers that no thread of their owner tells of: web servers, runners of tests, processes of
 //! `multiprocessing.Process`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     StartMethod,
@@ -10,7 +10,10 @@ use super::{
     parts::{Made, Parts},
     signs::{likeness, runs_jobs, sign},
 };
-use crate::model::{CreatorFrom, How, Process, Tree};
+use crate::{
+    event::RANKS,
+    model::{CreatorFrom, How, Process, Tree},
+};
 
 /// Fewer than this at once are no pool.
 const LEAST: u64 = 2;
@@ -61,6 +64,7 @@ pub(super) fn executed(tree: &Tree, parts: &Parts) -> Vec<(usize, Vec<Made>)> {
     let mut crews: Vec<_> = alike
         .into_iter()
         .filter(|(_, members)| are_at_once(tree, members) && lives_long(tree, members))
+        .filter(|(_, members)| !are_ranks(tree, members))
         .map(|((owner, _), members)| (owner, members))
         .collect();
     crews.retain(|(_, members)| members.len() as u64 >= LEAST);
@@ -78,6 +82,20 @@ fn employer(tree: &Tree, process: &Process) -> Option<(usize, Vec<u8>)> {
         return None;
     }
     Some((owner, likeness(process)?))
+}
+
+/// Whether a launcher has numbered them as the processes of one parallel program: those share the work as equals, and
+/// nobody hands out tasks to them. In a job of Slurm's everybody inherits a number, the same one.
+fn are_ranks(tree: &Tree, members: &[Made]) -> bool {
+    let number = |made: &Made, name: &[u8]| {
+        let environment = tree.processes[made.at].environment.as_ref()?;
+        let of = |value: &Vec<u8>| Some(value.strip_prefix(name)?.strip_prefix(b"=")?.to_vec());
+        environment.values.iter().find_map(of)
+    };
+    RANKS.iter().any(|name| {
+        let numbers: Option<BTreeSet<Vec<u8>>> = members.iter().map(|m| number(m, name)).collect();
+        numbers.is_some_and(|numbers| members.len() > 1 && numbers.len() == members.len())
+    })
 }
 
 /// Parts of a list in order of time between which nobody was alive.

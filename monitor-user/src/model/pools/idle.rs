@@ -5,7 +5,7 @@
 //! killed within its first task has given none either, so only those that ended by themselves or on the pool's request
 //! are judged.
 
-use super::{PoolKind, StartMethod, owner::Group};
+use super::{PoolKind, owner::Group};
 use crate::{
     model::{Process, Tree},
     units::ProcessKey,
@@ -17,19 +17,19 @@ const POOL_BYTES: u64 = 16;
 /// At its end a worker of `ProcessPoolExecutor` writes its pid, at most 21 bytes, and the smallest `_ResultItem` is more
 /// than twice this, since it names its class (107 bytes in CPython 3.8).
 const EXECUTOR_BYTES: u64 = 32;
+/// A worker of loky makes a semaphore (its 32 bytes are written to a file in memory) and at its end writes its pid, 19
+/// bytes; its smallest `_ResultItem` is more than 100 bytes, since it names its class (120 in joblib 1.6, loky 3.5).
+const LOKY_BYTES: u64 = 90;
 
 const SIGTERM: u32 = 15;
 
 /// Workers that never gave a result back; `None` if that can't be told of each.
 pub(super) fn workers(tree: &Tree, group: &Group) -> Option<Vec<ProcessKey>> {
-    let least = match group.handlers?.kind {
+    let least = match group.kind()? {
         PoolKind::Pool => POOL_BYTES,
         PoolKind::ProcessPoolExecutor => EXECUTOR_BYTES,
-        PoolKind::Loky => return None,
+        PoolKind::Loky => LOKY_BYTES,
     };
-    if group.method == Some(StartMethod::Loky) {
-        return None;
-    }
     let mut idle = Vec::new();
     for made in &group.members {
         let process = &tree.processes[made.at];

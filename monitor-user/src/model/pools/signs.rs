@@ -71,7 +71,8 @@ fn of_code(code: &[u8], next: Option<&[u8]>) -> Option<Sign> {
     }
 }
 
-/// Whether a process hands out jobs to others by its nature: a shell, a build tool. Its children are jobs, not workers.
+/// Whether a process hands out jobs to others by its nature: a shell, a build tool, a launcher of MPI programs. Its
+/// children are jobs or equals, not workers.
 pub(super) fn runs_jobs(process: &Process) -> bool {
     let Some(image) = process.program() else {
         return false;
@@ -97,6 +98,16 @@ pub(super) fn runs_jobs(process: &Process) -> bool {
                 | b"ninja"
                 | b"xargs"
                 | b"parallel"
+                | b"mpirun"
+                | b"mpiexec"
+                | b"mpiexec.hydra"
+                | b"orterun"
+                | b"prterun"
+                | b"orted"
+                | b"prted"
+                | b"hydra_pmi_proxy"
+                | b"srun"
+                | b"slurmstepd"
         )
     })
 }

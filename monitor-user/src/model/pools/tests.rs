@@ -405,6 +405,32 @@ fn what_is_no_pool() {
     assert_eq!(pools(&mut story), []);
 }
 
+/// A launcher of this name and three equal programs, which it has numbered so.
+fn launched(launcher: &str, numbers: [&str; 3]) -> Vec<Pool> {
+    let mut story = Story::new();
+    story.root(10, &[launcher, "solver"]).after(1);
+    execs(&mut story, 10, 20..23, &["/usr/bin/solver"]);
+    for (pid, number) in (20..23).zip(numbers) {
+        story.environment(pid, &[number], true);
+    }
+    story.after(500);
+    end(&mut story, 20..23);
+    pools(&mut story)
+}
+
+#[test]
+fn processes_of_a_parallel_program_are_no_workers() {
+    for name in ["PMIX_RANK", "PMI_RANK", "SLURM_PROCID"] {
+        let numbers = ["0", "1", "2"].map(|n| format!("{name}={n}"));
+        let numbers = [&*numbers[0], &*numbers[1], &*numbers[2]];
+        assert_eq!(launched("/opt/starter", numbers), [], "{name}");
+    }
+    assert_eq!(launched("/usr/bin/mpirun", [""; 3]), []);
+    // All are in one job of Slurm's.
+    assert_eq!(launched("/opt/starter", ["SLURM_PROCID=0"; 3]).len(), 1);
+    assert_eq!(launched("/opt/starter", ["MY_RANK=1"; 3]).len(), 1);
+}
+
 #[test]
 fn equal_workers_of_a_server_are_a_pool_of_unknown_kind() {
     let mut story = Story::new();
@@ -474,6 +500,14 @@ fn who_gave_no_result_back_was_idle() {
     executor_threads(&mut story, 10, 11);
     written(&mut story, 20, 21);
     written(&mut story, 21, 33);
+    assert_eq!(only(&mut story).used(), Some(1));
+
+    // Those of loky make a semaphore besides.
+    let mut story = python();
+    execs(&mut story, 10, 20..22, LOKY);
+    executor_threads(&mut story, 10, 11);
+    written(&mut story, 20, 32 + 19);
+    written(&mut story, 21, 32 + 19 + 104);
     assert_eq!(only(&mut story).used(), Some(1));
 
     // Nobody waited for one of them.

@@ -85,10 +85,12 @@ fn sentence(sentence: &Sentence) -> Markup {
 }
 
 fn pools(report: &Report, forest: &Forest) -> Markup {
+    let instead = say::threads_only(report, forest).filter(|_| report.pools.is_empty());
     html! {
-        @if !report.pools.is_empty() {
+        @if !report.pools.is_empty() || instead.is_some() {
             section {
                 h2 { "Pools" }
+                @if let Some(sentence) = instead { p { (sentence) } }
                 @for pool in &report.pools {
                     h3 { (say::pool_title(report, forest, pool)) }
                     p { (say::pool_facts(pool).join(", ")) }

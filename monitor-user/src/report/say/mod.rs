@@ -8,7 +8,7 @@ pub(super) mod verification;
 
 pub use facts::title;
 pub(super) use facts::{facts, word};
-pub(super) use pools::{pool_facts, pool_title};
+pub(super) use pools::{pool_facts, pool_title, threads_only};
 pub(super) use trust::trust;
 
 use crate::report::{ProcessReport, Report};

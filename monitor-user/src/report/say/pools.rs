@@ -8,6 +8,25 @@ use crate::{
 /// Columns of the owner's name.
 const NAME: usize = 24;
 
+/// A process with so many threads at once works by threads.
+const THREADS: u32 = 3;
+
+/// That there are no workers, where somebody may look for them: a process has threads instead.
+pub(in crate::report) fn threads_only(report: &Report, forest: &Forest) -> Option<String> {
+    let threads = |at: &usize| report.processes[*at].threads_max;
+    // Of several with as many the first.
+    let at = (0..report.processes.len())
+        .rev()
+        .max_by_key(|at| threads(at))?;
+    let most = threads(&at).filter(|most| *most >= THREADS)?;
+    Some(format!(
+        "no pool of processes was seen; {} (pid {}) had {} threads at once",
+        shorten(&forest.labels[at], NAME),
+        report.processes[at].pid,
+        words::grouped(most.into())
+    ))
+}
+
 /// What it is and whose.
 pub(in crate::report) fn pool_title(report: &Report, forest: &Forest, pool: &PoolReport) -> String {
     format!("{} of {}", what(pool), owner(report, forest, pool))

@@ -21,6 +21,32 @@ fn one_process() {
 }
 
 #[test]
+fn threads_instead_of_workers_are_told_from_three_on() {
+    for (threads, expected) in [(1, false), (2, true)] {
+        let mut story = Story::new();
+        story.root(10, &["serve"]).after(1);
+        for n in 0..threads {
+            story.thread(10, 11 + n);
+        }
+        let text = text(&report(story.after(5).exit(10, 0)), 80);
+        let line = "  no pool of processes was seen; serve (pid 10) had 3 threads at once";
+        assert_eq!(text.contains(line), expected, "{text}");
+        assert_eq!(text.contains("POOLS"), expected, "{text}");
+    }
+}
+
+#[test]
+fn a_manager_is_told_from_workers() {
+    let mut story = Story::new();
+    story.root(10, &["/usr/bin/python3", "x.py"]).after(10);
+    story.fork(10, 15).after(1).thread(15, 16).after(5);
+    story.thread_by(15, 16, 17).after(1).thread_exit(15, 17);
+    story.exit(15, 0).reaped(15).exit(10, 0);
+    let text = text(&report(&story), 80);
+    assert!(text.contains("python3 x.py (manager)"), "{text}");
+}
+
+#[test]
 fn a_pid_twice() {
     let mut story = Story::new();
     story.root(10, &["run"]);

@@ -1,17 +1,26 @@
 //! A line or two about each pool of workers.
 
 use super::{Style, TextOptions};
-use crate::report::{Report, escape::width, forest::Forest, say, words};
+use crate::report::{
+    Report,
+    escape::{width, wrap},
+    forest::Forest,
+    say, words,
+};
 
 /// Pools that are told of one by one.
 const SHOWN: usize = 10;
 
-/// The section, empty without pools.
+/// The section, empty where nobody works for others.
 pub(super) fn lines(report: &Report, forest: &Forest, options: TextOptions) -> Vec<String> {
-    if report.pools.is_empty() {
-        return Vec::new();
-    }
     let mut out = vec![options.paint(Style::Heading, "POOLS")];
+    if report.pools.is_empty() {
+        let Some(sentence) = say::threads_only(report, forest) else {
+            return Vec::new();
+        };
+        out.extend(wrap(&format!("  {sentence}"), options.columns(), 4));
+        return out;
+    }
     let shown = if options.all { usize::MAX } else { SHOWN };
     for pool in report.pools.iter().take(shown) {
         out.push(say::pool_title(report, forest, pool));

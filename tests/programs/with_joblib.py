@@ -1,0 +1,10 @@
+"""joblib with three workers: with_joblib.py BACKEND TASKS"""
+import sys
+
+from joblib import Parallel, delayed
+
+from task import square
+
+if __name__ == "__main__":
+    parallel = Parallel(n_jobs=3, backend=sys.argv[1], batch_size=1)
+    print(sum(parallel(delayed(square)(n) for n in range(int(sys.argv[2])))))
