@@ -440,6 +440,17 @@ pub struct Image {
     pub argv_bytes: Option<u64>,
     /// Some arguments are missing.
     pub argv_truncated: Option<bool>,
+    /// Working directory at its start.
+    pub cwd: Option<Text>,
+    /// Outer folders of that are missing.
+    #[serde(default)]
+    pub cwd_truncated: bool,
+    /// It had been removed.
+    #[serde(default)]
+    pub cwd_deleted: bool,
+    /// It wasn't mounted any more.
+    #[serde(default)]
+    pub cwd_unreachable: bool,
     /// Highest RSS.
     pub peak_rss_bytes: Option<u64>,
     /// By how much that peak may be wrong.

@@ -102,6 +102,7 @@ fn snapshot(record: &SnapshotRecord, page_size: u64) -> Snapshot {
             has_executed: record.is_forked == 0,
             comm: text(&record.comm),
             argv: None,
+            cwd: None,
         }),
     }
 }

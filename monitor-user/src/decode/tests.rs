@@ -30,10 +30,11 @@ fn exec_record(pid: u32, time_ns: u64, filename: &[u8], total: usize, first: &[u
         args_total: u32::try_from(total).unwrap(),
         filename_len: u32::try_from(filename.len()).unwrap(),
         args_len: u32::try_from(first.len()).unwrap(),
+        cwd_len: 4,
         comm: *b"name\0garbage....",
         ..ExecRecord::default()
     };
-    [record.as_bytes(), filename, first].concat()
+    [record.as_bytes(), b"b\0a\0", filename, first].concat()
 }
 
 fn args_record(pid: u32, time_ns: u64, offset: usize, bytes: &[u8]) -> Vec<u8> {
@@ -192,6 +193,10 @@ fn arguments_keep_their_bytes_and_their_empty_ones() {
     let exec = exec_of(&events[0]);
     assert_eq!(exec.filename, b"/bin/a");
     assert_eq!(exec.comm, b"name");
+    assert_eq!(
+        exec.cwd.as_ref().map(|cwd| cwd.path.as_slice()),
+        Some(&b"/a/b"[..])
+    );
     assert_eq!(
         exec.argv,
         [

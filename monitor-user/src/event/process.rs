@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Memory, Mm};
+use super::{Directory, Memory, Mm};
 use crate::units::ProcessKey;
 
 /// A new process.
@@ -64,6 +64,8 @@ pub struct Exec {
     pub old_mm: Option<Mm>,
     /// Memory of the new image at this moment, bytes.
     pub memory: Memory,
+    /// Its working directory at this moment; `None`: not known.
+    pub cwd: Option<Directory>,
 }
 
 /// A thread ended that was not the last of its process.
@@ -176,6 +178,8 @@ pub struct Found {
     pub comm: Vec<u8>,
     /// Its arguments as `/proc` tells them; `None`: they can't be read.
     pub argv: Option<Vec<Vec<u8>>>,
+    /// Its working directory, shortly after it was found; `None`: not known.
+    pub cwd: Option<Directory>,
 }
 
 /// Records that the kernel side could not hand over, by kind of record.

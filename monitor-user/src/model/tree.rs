@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    event::{Churn, Environment, Memory, Mm, Moved, Oom, Sender, Usage},
+    event::{Churn, Directory, Environment, Memory, Mm, Moved, Oom, Sender, Usage},
     model::{
         Blocked, ExecFailure, Floors, Mark, Polled, Stall, Step, Summary, ThreadLife, Timeline,
         Wait,
@@ -276,6 +276,8 @@ pub struct Image {
     pub argv_bytes: Option<u64>,
     /// Whether `argv` is cut.
     pub argv_truncated: Option<bool>,
+    /// Working directory at its start, or, of one that was there already, when it was found; `None`: not known.
+    pub cwd: Option<Directory>,
     /// Its address space.
     pub mm: Option<Mm>,
     /// Process whose address space it uses, if it isn't its own.

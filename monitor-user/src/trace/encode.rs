@@ -208,6 +208,20 @@ impl Rows {
         if let Some(argv) = &found.argv {
             self.argv(argv);
         }
+        self.directory(found.cwd.as_ref());
+    }
+
+    fn directory(&mut self, cwd: Option<&event::Directory>) {
+        let Some(cwd) = cwd else { return };
+        self.text(Col::Cwd, Col::CwdRaw, &cwd.path);
+        if let Builder::TextList(list) = self.at(Col::CwdState) {
+            for (is_so, word) in CWD_STATES.map(|(word, is_so)| (is_so(cwd), word)) {
+                if is_so {
+                    list.values().append_value(word);
+                }
+            }
+            list.append(true);
+        }
     }
 
     fn thread(&mut self, thread: &event::Thread) {
@@ -227,6 +241,7 @@ impl Rows {
         self.some_u64(Col::Mm, exec.mm);
         self.some_u64(Col::OldMm, exec.old_mm);
         self.memory(&exec.memory);
+        self.directory(exec.cwd.as_ref());
     }
 
     fn mm_end(&mut self, end: &event::MmEnd) {
@@ -404,6 +419,19 @@ impl Rows {
         builder
     }
 }
+
+/// Whether something is to be said of a working directory.
+type IsSo = fn(&event::Directory) -> bool;
+
+/// What may be said of one.
+const CWD_STATES: [(&str, IsSo); 3] = [
+    (CWD_CUT, |cwd| cwd.is_cut),
+    (CWD_DELETED, |cwd| cwd.is_deleted),
+    (CWD_UNREACHABLE, |cwd| cwd.is_unreachable),
+];
+pub(super) const CWD_CUT: &str = "cut";
+pub(super) const CWD_DELETED: &str = "deleted";
+pub(super) const CWD_UNREACHABLE: &str = "unreachable";
 
 enum Builder {
     Int64(Int64Builder),

@@ -12,7 +12,7 @@ use std::sync::{Arc, LazyLock};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 /// Version of the trace format that this program writes.
-pub const VERSION: Version = Version { major: 1, minor: 4 };
+pub const VERSION: Version = Version { major: 1, minor: 5 };
 
 /// Version of the trace format.
 ///
@@ -268,6 +268,9 @@ columns! {
     ArgvRaw "argv_raw" BytesList "" [Exec, Snapshot], "The exact bytes of all of `argv`; null where `argv` is exact.";
     ArgvBytes "argv_bytes" Int64 "bytes" [Exec], "Length of all arguments with their NULs, also of those that were cut off.";
     ArgvTruncated "argv_truncated" Bool "" [Exec], "Whether `argv` is not all of it.";
+    Cwd "cwd" Text "" [Exec, Snapshot], "Working directory then, from the top of the tree of mounts; without a slash in front if it is cut, see `cwd_state`.";
+    CwdRaw "cwd_raw" Bytes "" [Exec, Snapshot], "The exact bytes of `cwd`; null where `cwd` is exact.";
+    CwdState "cwd_state" TextList "" [Exec, Snapshot], "What is to be said of it: `cut` (outer folders are missing), `deleted`, `unreachable` (not mounted any more).";
     Env "env" TextList "" [Environment], "Variables that are kept, as NAME=value; no other is recorded.";
     EnvRaw "env_raw" BytesList "" [Environment], "The exact bytes of all of `env`; null where `env` is exact.";
     EnvWhole "env_whole" Bool "" [Environment], "Whether all of the environment could be looked through.";

@@ -168,6 +168,7 @@ pub(super) fn layout(btf: &Btf) -> Result<Layout, String> {
         oom: places::oom(btf),
         watch: places::watch(btf),
         group: places::group(btf),
+        path: places::path(btf),
     })
 }
 

@@ -4,6 +4,7 @@ mod attached;
 mod charge;
 mod closing;
 mod corners;
+mod directories;
 mod golden;
 mod marks;
 mod same;

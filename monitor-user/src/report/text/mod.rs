@@ -3,6 +3,7 @@
 //! First what happened, then the tree, then totals, then how far all of it can be trusted.
 
 mod charge;
+mod directories;
 mod findings;
 mod foot;
 mod forest;
@@ -90,6 +91,11 @@ pub fn write(
     let marks = marks::lines(report, &forest, *options);
     if !marks.is_empty() {
         lines.extend(marks);
+        lines.push(String::new());
+    }
+    let directories = directories::lines(report, &forest, *options);
+    if !directories.is_empty() {
+        lines.extend(directories);
         lines.push(String::new());
     }
     let pools = pools::lines(report, &forest, *options);

@@ -2,7 +2,7 @@
 
 use super::{super::story::kind_of, key_text};
 use crate::{
-    event::{Churn, Event, Exec, Found, Memory, MmEnd, Oom, Subject, Usage, What},
+    event::{Churn, Directory, Event, Exec, Found, Memory, MmEnd, Oom, Subject, Usage, What},
     units::ProcessKey,
 };
 
@@ -163,6 +163,15 @@ fn write_exec(out: &mut Writer, e: &Exec) {
     out.known("mm", e.mm);
     out.known("old_mm", e.old_mm);
     out.memory("", &e.memory);
+    write_directory(out, e.cwd.as_ref());
+}
+
+fn write_directory(out: &mut Writer, cwd: Option<&Directory>) {
+    let Some(cwd) = cwd else { return };
+    out.bytes("cwd", &cwd.path);
+    out.number("cwd_cut", cwd.is_cut.into());
+    out.number("cwd_deleted", cwd.is_deleted.into());
+    out.number("cwd_unreachable", cwd.is_unreachable.into());
 }
 
 fn write_mm_end(out: &mut Writer, end: &MmEnd) {
@@ -221,6 +230,7 @@ fn write_found(out: &mut Writer, found: &Found) {
     for arg in found.argv.iter().flatten() {
         out.bytes("arg", arg);
     }
+    write_directory(out, found.cwd.as_ref());
 }
 
 fn write_oom(out: &mut Writer, oom: &Oom) {
