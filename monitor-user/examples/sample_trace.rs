@@ -105,6 +105,10 @@ fn events() -> Vec<(ProcessKey, What)> {
         comm: b"make".into(),
         ns_pid: Some(CHILD.pid),
         ns_level: Some(0),
+        fork_ns: Some(92_000),
+        creator_rss: Some(memory(1).rss()),
+        creator_vms: Some(memory(1).vms),
+        creator_page_tables: Some(64 << 10),
     };
     events.push((CHILD, What::Fork(fork)));
     // The last argument isn't UTF-8.

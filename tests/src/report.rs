@@ -245,6 +245,14 @@ pub struct Process {
     pub creator_tid: Option<u32>,
     /// Live threads of the creator then.
     pub creator_threads: Option<u32>,
+    /// How long the call took that created it, ns.
+    pub fork_ns: Option<u64>,
+    /// RSS of the creator then.
+    pub creator_rss_bytes: Option<u64>,
+    /// Its address space.
+    pub creator_vms_bytes: Option<u64>,
+    /// Its page tables.
+    pub creator_page_tables_bytes: Option<u64>,
     /// Parent at the end.
     pub final_parent: Option<Id>,
     /// `root`, `fork`, `vfork` or `clone_vm`.

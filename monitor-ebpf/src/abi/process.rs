@@ -48,11 +48,20 @@ pub struct ForkRecord {
     pub memory: Memory,
     /// Name that the new process starts with.
     pub comm: [u8; COMM_LEN],
+    /// When the call began, ns since boot; 0: not known.
+    pub called_ns: u64,
+    /// When it had made the process, ns since boot: before anything was done for this record.
+    pub made_ns: u64,
+    /// The creator's memory at this moment.
+    pub creator_memory: Memory,
+    /// Its page tables, bytes; `u64::MAX`: they and [`Self::creator_memory`] aren't known.
+    pub creator_page_tables: u64,
 }
 
-assert_layout!(ForkRecord, 144, {
+assert_layout!(ForkRecord, 208, {
     header: 0, clone_flags: 32, mm: 40, old_mm: 48, creator_start_ns: 56, creator_pid: 64, creator_tid: 68,
-    creator_threads: 72, exit_signal: 76, ns_pid: 80, ns_level: 84, memory: 88, comm: 128,
+    creator_threads: 72, exit_signal: 76, ns_pid: 80, ns_level: 84, memory: 88, comm: 128, called_ns: 144,
+    made_ns: 152, creator_memory: 160, creator_page_tables: 200,
 });
 
 /// A thread was created. The subject is the new thread. [`super::Kind::THREAD`].

@@ -169,6 +169,8 @@ fn what_the_kernel_does_not_know_is_none() {
     let record = ForkRecord {
         header: header(Kind::FORK, 5, 1),
         clone_flags: u64::MAX,
+        made_ns: 70_000,
+        creator_page_tables: u64::MAX,
         ..ForkRecord::default()
     };
     let (events, _) = decode_all(&[record.as_bytes().to_vec()]);
@@ -177,12 +179,49 @@ fn what_the_kernel_does_not_know_is_none() {
     };
     assert_eq!(
         (
+            fork.fork_ns,
+            fork.creator_rss,
+            fork.creator_vms,
+            fork.creator_page_tables
+        ),
+        (None, None, None, None)
+    );
+    assert_eq!(
+        (
             fork.clone_flags,
             fork.creator,
             fork.creator_threads,
             fork.mm
         ),
         (None, None, None, None)
+    );
+}
+
+#[test]
+fn a_creation_is_told_with_its_creators_memory() {
+    let record = ForkRecord {
+        header: header(Kind::FORK, 5, 1),
+        called_ns: 1_000,
+        made_ns: 71_000,
+        creator_memory: Memory {
+            rss: [1, 2, 3, 4],
+            total_vm: 10,
+        },
+        creator_page_tables: 8192,
+        ..ForkRecord::default()
+    };
+    let (events, _) = decode_all(&[record.as_bytes().to_vec()]);
+    let What::Fork(fork) = &events[0].what else {
+        panic!("{events:?}")
+    };
+    assert_eq!(
+        (
+            fork.fork_ns,
+            fork.creator_rss,
+            fork.creator_vms,
+            fork.creator_page_tables
+        ),
+        (Some(70_000), Some(7 * PAGE), Some(10 * PAGE), Some(8192))
     );
 }
 

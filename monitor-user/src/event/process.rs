@@ -28,6 +28,15 @@ pub struct Fork {
     pub ns_pid: Option<u32>,
     /// How deep that namespace is below the first one.
     pub ns_level: Option<u32>,
+    /// How long the call took in the kernel until it had made the process, ns: copying page tables, for the most part.
+    /// What vfork waits for afterwards isn't in it.
+    pub fork_ns: Option<u64>,
+    /// RSS of the creator at that moment, bytes.
+    pub creator_rss: Option<u64>,
+    /// Its address space, bytes.
+    pub creator_vms: Option<u64>,
+    /// Its page tables, bytes.
+    pub creator_page_tables: Option<u64>,
 }
 
 /// A new thread.

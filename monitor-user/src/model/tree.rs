@@ -194,6 +194,14 @@ pub struct Created {
     pub creator_tid: Option<u32>,
     /// Live threads of the creator then.
     pub creator_threads: Option<u32>,
+    /// How long the call took in the kernel until it had made the process, ns.
+    pub fork_ns: Option<u64>,
+    /// RSS of the creator then, bytes; off by as much as any that rows tell.
+    pub creator_rss: Option<u64>,
+    /// Address space of the creator then, bytes.
+    pub creator_vms: Option<u64>,
+    /// Page tables of the creator then, bytes.
+    pub creator_page_tables: Option<u64>,
 }
 
 /// Ways to make a process.

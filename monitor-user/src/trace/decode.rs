@@ -279,6 +279,10 @@ impl<'a> Row<'a> {
             comm: self.text(Col::Comm, Col::CommRaw)?,
             ns_pid: self.u32(Col::NsPid),
             ns_level: self.u32(Col::NsLevel),
+            fork_ns: self.u64(Col::ForkNs),
+            creator_rss: self.u64(Col::CreatorRss),
+            creator_vms: self.u64(Col::CreatorVms),
+            creator_page_tables: self.u64(Col::CreatorPageTables),
         })
     }
 

@@ -184,6 +184,10 @@ impl Rows {
         self.text(Col::Comm, Col::CommRaw, &fork.comm);
         self.some_u32(Col::NsPid, fork.ns_pid);
         self.some_u32(Col::NsLevel, fork.ns_level);
+        self.some_u64(Col::ForkNs, fork.fork_ns);
+        self.some_u64(Col::CreatorRss, fork.creator_rss);
+        self.some_u64(Col::CreatorVms, fork.creator_vms);
+        self.some_u64(Col::CreatorPageTables, fork.creator_page_tables);
     }
 
     fn signal(&mut self, signal: &event::Signal) {

@@ -254,6 +254,10 @@ columns! {
     CreatorStartNs "creator_start_ns" Int64 "ns" [Fork], "When that process was created, since boot.";
     CreatorTid "creator_tid" UInt32 "" [Fork, Thread], "Thread that created the subject.";
     CreatorThreads "creator_threads" UInt32 "" [Fork], "Live threads of the creator at that moment.";
+    ForkNs "fork_ns" Int64 "ns" [Fork], "From the beginning of the call to the moment at which it had made the process; what vfork waits for isn't in it.";
+    CreatorRss "creator_rss" Int64 "bytes" [Fork], "RSS of the creator at that moment; three times `bound` off at most.";
+    CreatorVms "creator_vms" Int64 "bytes" [Fork], "Size of its mappings.";
+    CreatorPageTables "creator_page_tables" Int64 "bytes" [Fork], "Its page tables.";
     CloneFlags "clone_flags" UInt64 "" [Fork, Thread], "Flags of clone, without the exit signal.";
     Threads "threads" UInt32 "" [Thread, ThreadExit, Snapshot], "Live threads of the process after this.";
     ParentPid "parent_pid" UInt32 "" [Exit, Snapshot], "Parent at this moment, not always the creator.";

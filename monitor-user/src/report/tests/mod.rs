@@ -4,6 +4,7 @@ mod attached;
 mod charge;
 mod closing;
 mod corners;
+mod creation;
 mod directories;
 mod golden;
 mod marks;

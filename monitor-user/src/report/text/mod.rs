@@ -3,6 +3,7 @@
 //! First what happened, then the tree, then totals, then how far all of it can be trusted.
 
 mod charge;
+mod creation;
 mod directories;
 mod findings;
 mod foot;
@@ -101,6 +102,11 @@ pub fn write(
     let pools = pools::lines(report, &forest, *options);
     if !pools.is_empty() {
         lines.extend(pools);
+        lines.push(String::new());
+    }
+    let creation = creation::lines(report, &forest, *options);
+    if !creation.is_empty() {
+        lines.extend(creation);
         lines.push(String::new());
     }
     let work = work::lines(report, &forest, *options);

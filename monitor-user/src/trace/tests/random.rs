@@ -115,6 +115,10 @@ impl Random {
                 comm: self.bytes(),
                 ns_pid: self.some(Self::u32),
                 ns_level: self.some(Self::u32),
+                fork_ns: self.some(Self::u64),
+                creator_rss: self.some(Self::u64),
+                creator_vms: self.some(Self::u64),
+                creator_page_tables: self.some(Self::u64),
             }),
             Kind::Thread => What::Thread(Thread {
                 creator_tid: self.u32(),

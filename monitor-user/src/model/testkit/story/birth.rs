@@ -34,6 +34,22 @@ impl Story {
         self
     }
 
+    /// The process that was made last was made by a call that took so long, ns, by a creator with page tables of so many
+    /// bytes.
+    ///
+    /// # Panics
+    /// The last event is no creation.
+    pub fn call_took(&mut self, fork_ns: u64, page_tables: u64) -> &mut Self {
+        let Some(What::Fork(fork)) = self.events.last_mut().map(|event| &mut event.what) else {
+            panic!("the last event is no creation");
+        };
+        fork.fork_ns = Some(fork_ns);
+        fork.creator_rss = Some(fork.memory.rss());
+        fork.creator_vms = Some(fork.memory.vms);
+        fork.creator_page_tables = Some(page_tables);
+        self
+    }
+
     /// `parent` makes `child` by vfork: both use one address space.
     pub fn vfork(&mut self, parent: u32, child: u32) -> &mut Self {
         self.child(parent, child, Some(0x4100), true)
@@ -256,6 +272,10 @@ impl Story {
             comm: creator.comm,
             ns_pid: Some(child),
             ns_level: Some(0),
+            fork_ns: None,
+            creator_rss: None,
+            creator_vms: None,
+            creator_page_tables: None,
         };
         self.tell(key.pid, key.pid, What::Fork(fork))
     }

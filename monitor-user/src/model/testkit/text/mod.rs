@@ -72,7 +72,11 @@ mod tests {
             .thread(10, 11)
             .rename(10, 11, "näme")
             .thread_exit(10, 11);
-        story.fork(10, 12).memory(12, 3).vfork(12, 13);
+        story
+            .fork(10, 12)
+            .call_took(70_000, 8192)
+            .memory(12, 3)
+            .vfork(12, 13);
         story.exec_bytes(13, 13, vec![b"x\xff\n=".to_vec(), vec![]]);
         let usage = Usage {
             faults_minor: Some(12),

@@ -110,6 +110,10 @@ fn what(kind: &str, f: &mut Fields) -> Result<What, String> {
             comm: f.bytes("comm")?,
             ns_pid: f.known("ns_pid")?,
             ns_level: f.known("ns_level")?,
+            fork_ns: f.known("fork_ns")?,
+            creator_rss: f.known("creator_rss")?,
+            creator_vms: f.known("creator_vms")?,
+            creator_page_tables: f.known("creator_page_tables")?,
         }),
         "thread" => What::Thread(Thread {
             creator_tid: f.number("creator_tid")?,

@@ -89,6 +89,10 @@ fn write_fields(out: &mut Writer, what: &What) {
             out.bytes("comm", &f.comm);
             out.known("ns_pid", f.ns_pid.map(u64::from));
             out.known("ns_level", f.ns_level.map(u64::from));
+            out.known("fork_ns", f.fork_ns);
+            out.known("creator_rss", f.creator_rss);
+            out.known("creator_vms", f.creator_vms);
+            out.known("creator_page_tables", f.creator_page_tables);
         }
         What::Thread(t) => {
             out.number("creator_tid", t.creator_tid.into());
