@@ -2,11 +2,11 @@
 
 use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
 use aya_log_ebpf::debug;
-use monitor_ebpf::abi::{ForkRecord, Kind, Rescue, ThreadRecord, TrackedProcess};
+use monitor_ebpf::abi::{ForkRecord, Kind, Memory, Rescue, ThreadRecord, TrackedProcess};
 
 use crate::{
     address_space::{bind, find, show_changed},
-    charge,
+    charge, creation,
     emit::{Subject, count_full, emit, now, setting},
     filter, group,
     kernel::{Task, newtask_flags},
@@ -60,6 +60,7 @@ fn new_task(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
         }
         return 0;
     }
+    creation::begun(creator.tid);
     if pass.is_reported(BEGINS, task.tid()) {
         return 0;
     }
@@ -129,10 +130,15 @@ fn fork(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
     }
     pass.count_rescue(Rescue::FORK);
     charge::note();
+    let (called_ns, made_ns) = (creation::begun(creator_subject.tid), now());
     let creator_mm = parent.mm();
+    let (mut creator_memory, mut creator_page_tables) = (Memory::NOTHING, u64::MAX);
     if let Some(space) = find(creator_mm) {
         // Both sides of a fork are shown, so that what was inherited can be told.
         show_changed(space, creator_mm, creator_subject);
+        // SAFETY: a map value.
+        creator_memory = unsafe { (*space).now };
+        creator_page_tables = creator_mm.parts().page_tables;
     }
     let child_mm = child.mm();
     let mm = {
@@ -166,6 +172,10 @@ fn fork(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
             (*record).ns_pid = ns_pid;
             (*record).ns_level = ns_level;
             (*record).memory = child_mm.memory();
+            (*record).called_ns = called_ns;
+            (*record).made_ns = made_ns;
+            (*record).creator_memory = creator_memory;
+            (*record).creator_page_tables = creator_page_tables;
             child.read_comm(&raw mut (*record).comm);
         }
     });

@@ -5,6 +5,7 @@ use monitor_ebpf::abi::{CallRecord, Config, FILENAME_MAX, Kind, PathRecord, Trac
 
 use crate::{
     address_space::Exactness,
+    creation,
     emit::{Subject, emit, fill_header, now, output_piece, setting},
     filter,
     kernel::{
@@ -77,6 +78,7 @@ fn ended(ctx: &BtfTracePointContext) {
         return;
     }
     let (kind, number) = if is_fork {
+        creation::begun(subject.tid);
         (Kind::FORK_FAILED, -result as u32)
     } else {
         (Kind::SESSION, result as u32)

@@ -19,7 +19,10 @@ use crate::{
 };
 
 /// Most argument bytes in the first record.
-const FIRST_ARGS: u32 = 8 * 1024;
+const FIRST_ARGS: u32 = 4 * 1024;
+
+/// Most bytes of a working directory. A power of two less one: it masks the length.
+const CWD_MAX: u32 = 4095;
 
 /// Room for one record with its bytes.
 #[repr(C)]
@@ -30,7 +33,7 @@ pub(crate) struct Scratch {
     args_data: [u8; ARGS_CHUNK],
 }
 
-const _: () = assert!(FILENAME_MAX + 1 + FIRST_ARGS as usize <= EXEC_DATA);
+const _: () = assert!(CWD_MAX as usize + FILENAME_MAX + 1 + FIRST_ARGS as usize <= EXEC_DATA);
 
 /// A process runs another program. Last step of exec: name and address space are the new ones, and
 /// the pages of the argument list were just written, so they can be read.
@@ -71,6 +74,16 @@ fn exec(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
         }
         pass.count_rescue(Rescue::EXEC);
     }
+    // Before there is much else to remember: each way through it is one more for the verifier to follow to the end.
+    // SAFETY: this CPU's room.
+    unsafe {
+        let record = &raw mut (*scratch).exec;
+        task.read_directory(
+            (&raw mut (*scratch).exec_data).cast(),
+            &raw mut (*record).cwd_len,
+            &raw mut (*record).cwd_flags,
+        );
+    }
     let mm = bind(space, true, false);
     // SAFETY: a map value.
     let old_mm = unsafe {
@@ -100,7 +113,9 @@ fn exec(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
     // SAFETY: per-CPU room of this program; the verifier checks every access to it.
     unsafe {
         let record = &raw mut (*scratch).exec;
+        let cwd_len = (&raw const (*record).cwd_len).read_volatile() & CWD_MAX;
         let data = (&raw mut (*scratch).exec_data).cast::<u8>();
+        let data = data.add(cwd_len as usize);
         let with_nul = read_string(exec_filename(ctx), data, FILENAME_MAX as u32 + 1);
         let filename_len = with_nul.saturating_sub(1) & FILENAME_MAX as u32;
         let wanted = if total > FIRST_ARGS {
@@ -108,7 +123,8 @@ fn exec(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
         } else {
             total
         };
-        let args_len = if read_user(start, data.add(filename_len as usize), wanted) {
+        let first = data.add(filename_len as usize);
+        let args_len = if read_user(start, first, wanted) {
             wanted
         } else {
             0
@@ -121,7 +137,7 @@ fn exec(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
         (*record).args_total = total;
         (*record).filename_len = filename_len;
         (*record).args_len = args_len;
-        let bare = size_of::<ExecRecord>() as u32 + filename_len;
+        let bare = size_of::<ExecRecord>() as u32 + filename_len + cwd_len;
         let size = bare + args_len;
         fill_header(record.cast(), Kind::EXEC, size, time_ns, subject);
         if !output(Kind::ARGS, record.cast(), size) {

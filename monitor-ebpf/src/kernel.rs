@@ -49,6 +49,7 @@ macro_rules! load {
 pub(crate) mod charge;
 pub(crate) mod group;
 pub(crate) mod oom;
+pub(crate) mod path;
 mod usage;
 pub(crate) mod watch;
 

@@ -25,6 +25,8 @@ mod charge;
 #[cfg(target_arch = "bpf")]
 mod cpu_parts;
 #[cfg(target_arch = "bpf")]
+mod creation;
+#[cfg(target_arch = "bpf")]
 mod death;
 #[cfg(target_arch = "bpf")]
 mod emit;

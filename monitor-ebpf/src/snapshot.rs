@@ -206,13 +206,7 @@ pub(crate) fn threads_moved_inside(task: Task) {
 /// Enters its address space: number and state.
 #[inline(always)]
 fn enter_space(task: Task, exactness: Exactness) -> (u64, Memory) {
-    const NOTHING: (u64, Memory) = (
-        0,
-        Memory {
-            rss: [0; 4],
-            total_vm: 0,
-        },
-    );
+    const NOTHING: (u64, Memory) = (0, Memory::NOTHING);
     let mm = task.mm();
     if mm.address() == 0 {
         return NOTHING;

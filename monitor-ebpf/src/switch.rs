@@ -145,6 +145,7 @@ fn fresh(pid: u32, has_run: u32) -> ThreadState {
         state: 0,
         call: u32::MAX,
         has_run,
+        called_ns: 0,
     }
 }
 

@@ -5,9 +5,9 @@
 use std::path::Path;
 
 use rtrace::event::{
-    Event, Exec, ExecFailed, Exit, Fork, Loss, Memory, MmEnd, Moved, Oom, OomScope, Reaped,
-    Recording, Sender, SenderKind, Signal, Sleep, Snapshot, Subject, Thread, ThreadExit, Usage,
-    WaitState, What,
+    Directory, Event, Exec, ExecFailed, Exit, Fork, Loss, Memory, MmEnd, Moved, Oom, OomScope,
+    Reaped, Recording, Sender, SenderKind, Signal, Sleep, Snapshot, Subject, Thread, ThreadExit,
+    Usage, WaitState, What,
 };
 use rtrace::trace::{TraceWriter, WriterOptions};
 use rtrace::units::ProcessKey;
@@ -87,6 +87,10 @@ fn events() -> Vec<(ProcessKey, What)> {
         mm: Some(mm),
         old_mm,
         memory: memory(1),
+        cwd: Some(Directory {
+            path: b"/home/me/project".to_vec(),
+            ..Directory::default()
+        }),
     };
     let root = exec("make", vec![b"make".into(), b"-j2".into()], 1, None);
     let mut events = vec![(ROOT, What::Exec(root))];
@@ -101,6 +105,10 @@ fn events() -> Vec<(ProcessKey, What)> {
         comm: b"make".into(),
         ns_pid: Some(CHILD.pid),
         ns_level: Some(0),
+        fork_ns: Some(92_000),
+        creator_rss: Some(memory(1).rss()),
+        creator_vms: Some(memory(1).vms),
+        creator_page_tables: Some(64 << 10),
     };
     events.push((CHILD, What::Fork(fork)));
     // The last argument isn't UTF-8.

@@ -247,6 +247,14 @@ pub struct Process {
     pub creator_tid: Option<u32>,
     /// Live threads of the creator then.
     pub creator_threads: Option<u32>,
+    /// How long the call took that created it, ns.
+    pub fork_ns: Option<u64>,
+    /// RSS of the creator then.
+    pub creator_rss_bytes: Option<u64>,
+    /// Its address space.
+    pub creator_vms_bytes: Option<u64>,
+    /// Its page tables.
+    pub creator_page_tables_bytes: Option<u64>,
     /// Parent at the end.
     pub final_parent: Option<Id>,
     /// `root`, `fork`, `vfork` or `clone_vm`.
@@ -442,6 +450,17 @@ pub struct Image {
     pub argv_bytes: Option<u64>,
     /// Some arguments are missing.
     pub argv_truncated: Option<bool>,
+    /// Working directory at its start.
+    pub cwd: Option<Text>,
+    /// Outer folders of that are missing.
+    #[serde(default)]
+    pub cwd_truncated: bool,
+    /// It had been removed.
+    #[serde(default)]
+    pub cwd_deleted: bool,
+    /// It wasn't mounted any more.
+    #[serde(default)]
+    pub cwd_unreachable: bool,
     /// Highest RSS.
     pub peak_rss_bytes: Option<u64>,
     /// By how much that peak may be wrong.

@@ -173,6 +173,13 @@ const NEEDS: &[Need] = &[
         },
     },
     Need {
+        hook: "sys_enter",
+        victim: "actor",
+        act: ["forks", "1"],
+        fact: "how long the call took that made the child",
+        is_known: |report| report.others().iter().any(|child| child.fork_ns.is_some()),
+    },
+    Need {
         hook: "sched_switch",
         victim: "watched",
         act: ["stops", "200"],

@@ -2,7 +2,7 @@
 
 use zerocopy::{Immutable, IntoBytes};
 
-use super::{GroupPlaces, OomPlaces, UsagePlaces, WatchPlaces};
+use super::{GroupPlaces, OomPlaces, PathPlaces, UsagePlaces, WatchPlaces};
 
 /// A place in a kernel struct in bytes, or the number of an argument. [`absent`] ones are `u32::MAX`.
 pub type Offset = u32;
@@ -108,6 +108,8 @@ pub struct Layout {
     pub watch: WatchPlaces,
     /// Which control group a process is in.
     pub group: GroupPlaces,
+    /// Its working directory.
+    pub path: PathPlaces,
 }
 
 impl Layout {
@@ -156,6 +158,7 @@ impl Layout {
         oom: OomPlaces::ABSENT,
         watch: WatchPlaces::ABSENT,
         group: GroupPlaces::ABSENT,
+        path: PathPlaces::ABSENT,
     };
 }
 
@@ -228,6 +231,6 @@ impl Config {
 }
 
 const _: () = {
-    assert!(core::mem::size_of::<Layout>() == (39 + 12 + 16 + 15 + 14) * 4);
+    assert!(core::mem::size_of::<Layout>() == (39 + 12 + 16 + 15 + 14 + 11) * 4);
     assert!(core::mem::size_of::<Config>() == 176);
 };

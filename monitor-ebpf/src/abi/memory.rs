@@ -20,6 +20,14 @@ pub struct Memory {
     pub total_vm: u64,
 }
 
+impl Memory {
+    /// None at all.
+    pub const NOTHING: Self = Self {
+        rss: [0; 4],
+        total_vm: 0,
+    };
+}
+
 assert_layout!(Memory, 40, { rss: 0, total_vm: 32 });
 
 /// What an address space consists of.

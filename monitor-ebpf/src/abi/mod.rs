@@ -27,10 +27,12 @@ pub use environment::{ENV_CHUNK, ENV_CHUNKS, EnvRecord};
 pub use header::{Header, Kind, Priority, Rescue};
 pub use memory::{Churn, Memory, MemoryRecord, MmEndRecord, Parts, Resolution, TreeSums};
 pub use oom::{CGROUP_NAME, OomRecord, OomScope};
-pub use places::{ANY_HIERARCHY, GROUP_PATH, GroupPlaces, OomPlaces, UsagePlaces, WatchPlaces};
+pub use places::{
+    ANY_HIERARCHY, GROUP_PATH, GroupPlaces, OomPlaces, PathPlaces, UsagePlaces, WatchPlaces,
+};
 pub use process::{
-    ARGS_CHUNK, ARGS_CHUNKS, ArgsRecord, COMM_LEN, EXEC_DATA, ExecRecord, ExitRecord, FILENAME_MAX,
-    ForkRecord, ReapedRecord, RenameRecord, ThreadRecord, Usage,
+    ARGS_CHUNK, ARGS_CHUNKS, ArgsRecord, COMM_LEN, Cwd, EXEC_DATA, ExecRecord, ExitRecord,
+    FILENAME_MAX, ForkRecord, ReapedRecord, RenameRecord, ThreadRecord, Usage,
 };
 pub use signal::{SignalInfo, SignalRecord};
 pub use sleep::{SleepRecord, TaskState, ThreadState};

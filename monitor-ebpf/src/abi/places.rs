@@ -143,6 +143,51 @@ pub struct GroupPlaces {
     pub reserved: u32,
 }
 
+/// Where a process's working directory is, and what leads from there to the top.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoBytes, Immutable)]
+pub struct PathPlaces {
+    /// `task_struct.fs`; absent like all the others if one of them is.
+    pub task_fs: Offset,
+    /// `fs_struct.pwd.mnt`, which points to a [`Self::mount_inner`].
+    pub pwd_mount: Offset,
+    /// `fs_struct.pwd.dentry`.
+    pub pwd_folder: Offset,
+    /// `dentry.d_parent`.
+    pub folder_parent: Offset,
+    /// `dentry.d_name.name`.
+    pub folder_name: Offset,
+    /// `dentry.d_hash.pprev`; null: it has been removed.
+    pub folder_hash: Offset,
+    /// `mount.mnt`.
+    pub mount_inner: Offset,
+    /// `mount.mnt_parent`.
+    pub mount_parent: Offset,
+    /// `mount.mnt_mountpoint`.
+    pub mount_point: Offset,
+    /// `mount.mnt_ns`.
+    pub mount_namespace: Offset,
+    /// `vfsmount.mnt_root`.
+    pub inner_root: Offset,
+}
+
+impl PathPlaces {
+    /// Everything absent.
+    pub const ABSENT: Self = Self {
+        task_fs: u32::MAX,
+        pwd_mount: u32::MAX,
+        pwd_folder: u32::MAX,
+        folder_parent: u32::MAX,
+        folder_name: u32::MAX,
+        folder_hash: u32::MAX,
+        mount_inner: u32::MAX,
+        mount_parent: u32::MAX,
+        mount_point: u32::MAX,
+        mount_namespace: u32::MAX,
+        inner_root: u32::MAX,
+    };
+}
+
 /// Most bytes of a control group's path that is waited for, with NUL.
 pub const GROUP_PATH: usize = 512;
 /// Stands for whichever hierarchy.

@@ -8,7 +8,7 @@ use super::{Header, Memory, assert_layout};
 pub const COMM_LEN: usize = 16;
 /// Longest file name kept of an exec, in bytes without NUL. A power of two less one: it masks the length.
 pub const FILENAME_MAX: usize = 4095;
-/// Room for file name and first arguments in an [`ExecRecord`].
+/// Room for file name, working directory and first arguments in an [`ExecRecord`].
 pub const EXEC_DATA: usize = 12 * 1024;
 /// Most argument bytes in one [`ArgsRecord`].
 pub const ARGS_CHUNK: usize = 16 * 1024;
@@ -48,11 +48,20 @@ pub struct ForkRecord {
     pub memory: Memory,
     /// Name that the new process starts with.
     pub comm: [u8; COMM_LEN],
+    /// When the call began, ns since boot; 0: not known.
+    pub called_ns: u64,
+    /// When it had made the process, ns since boot: before anything was done for this record.
+    pub made_ns: u64,
+    /// The creator's memory at this moment.
+    pub creator_memory: Memory,
+    /// Its page tables, bytes; `u64::MAX`: they and [`Self::creator_memory`] aren't known.
+    pub creator_page_tables: u64,
 }
 
-assert_layout!(ForkRecord, 144, {
+assert_layout!(ForkRecord, 208, {
     header: 0, clone_flags: 32, mm: 40, old_mm: 48, creator_start_ns: 56, creator_pid: 64, creator_tid: 68,
-    creator_threads: 72, exit_signal: 76, ns_pid: 80, ns_level: 84, memory: 88, comm: 128,
+    creator_threads: 72, exit_signal: 76, ns_pid: 80, ns_level: 84, memory: 88, comm: 128, called_ns: 144,
+    made_ns: 152, creator_memory: 160, creator_page_tables: 200,
 });
 
 /// A thread was created. The subject is the new thread. [`super::Kind::THREAD`].
@@ -77,7 +86,8 @@ assert_layout!(ThreadRecord, 64, { header: 0, clone_flags: 32, creator_tid: 40, 
 
 /// A process replaced its image. [`super::Kind::EXEC`].
 ///
-/// `filename_len` bytes of file name and then `args_len` bytes of arguments follow.
+/// `cwd_len` bytes of its working directory, `filename_len` bytes of file name and then `args_len` bytes of arguments
+/// follow.
 #[repr(C)]
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable,
@@ -97,15 +107,41 @@ pub struct ExecRecord {
     pub old_tid: u32,
     /// Bytes of all arguments with their NULs (`mm->arg_end - mm->arg_start`).
     pub args_total: u32,
-    /// Bytes of file name behind this record.
+    /// Bytes of file name behind the working directory.
     pub filename_len: u32,
     /// Bytes of arguments behind the file name; the rest follows in [`ArgsRecord`]s.
     pub args_len: u32,
+    /// Bytes of the working directory behind this record: names of folders from the innermost one outwards, each with
+    /// its NUL. None is the top.
+    pub cwd_len: u32,
+    /// What else is to be said of it: bits of [`Cwd`].
+    pub cwd_flags: u32,
 }
 
-assert_layout!(ExecRecord, 120, {
+assert_layout!(ExecRecord, 128, {
     header: 0, mm: 32, old_mm: 40, memory: 48, comm: 88, old_tid: 104, args_total: 108, filename_len: 112, args_len: 116,
+    cwd_len: 120, cwd_flags: 124,
 });
+
+/// A working directory in an [`ExecRecord`].
+#[derive(Debug)]
+pub struct Cwd;
+
+impl Cwd {
+    /// No folder is added once the names have so many bytes.
+    pub const FULL: u32 = 4096 - 256;
+    /// Folders and mount points that are gone up.
+    pub const MOST_STEPS: u32 = 128;
+    /// It has more or longer names than are kept: the outermost are missing.
+    pub const CUT: u32 = 1;
+    /// It has been removed.
+    pub const DELETED: u32 = 2;
+    /// It is in no tree of mounts any more, or outside of what is mounted of its file system: the path leads to the top
+    /// of that.
+    pub const UNREACHABLE: u32 = 4;
+    /// It couldn't be read.
+    pub const UNKNOWN: u32 = 8;
+}
 
 /// More bytes of an argument list. [`super::Kind::ARGS`]. `args_len` bytes follow.
 #[repr(C)]

@@ -38,9 +38,12 @@ pub struct ThreadState {
     pub call: u32,
     /// 1: it has run.
     pub has_run: u32,
+    /// When it entered the call of fork, vfork, clone or clone3 that it is in, ns since boot; 0: it is in none, or it has
+    /// made the process or thread already.
+    pub called_ns: u64,
 }
 
-assert_layout!(ThreadState, 24, { since_ns: 0, pid: 8, state: 12, call: 16, has_run: 20 });
+assert_layout!(ThreadState, 32, { since_ns: 0, pid: 8, state: 12, call: 16, has_run: 20, called_ns: 24 });
 
 /// States of a thread that waits (`include/linux/sched.h`, 5.10 to 7.2).
 #[derive(Debug)]

@@ -128,6 +128,12 @@ pub(crate) fn is_preempted(ctx: &BtfTracePointContext) -> bool {
     argument::<0>(ctx) as u8 != 0
 }
 
+/// Number of the system call that begins at `sys_enter`.
+#[inline(always)]
+pub(crate) fn entered_call(ctx: &BtfTracePointContext) -> u32 {
+    argument::<1>(ctx) as u32
+}
+
 /// What a system call returns at `sys_exit`.
 #[inline(always)]
 pub(crate) fn call_result(ctx: &BtfTracePointContext) -> i64 {

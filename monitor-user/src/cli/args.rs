@@ -89,8 +89,8 @@ pub(super) struct RecordArguments {
     /// command.
     #[arg(long, value_name = "auto|off|PATH", default_value = "auto", value_parser = charge)]
     pub(super) charge: Choice,
-    /// Don't watch for calls of exec and fork that fail, which costs each system call of the whole host some 60 ns
-    /// while it is recorded.
+    /// Don't watch for calls of exec and fork that fail, nor how long those take that make processes: that costs each
+    /// system call of the whole host some 50 ns while it is recorded.
     #[arg(long)]
     pub(super) no_failed_calls: bool,
     /// Compare what is recorded of memory with what /proc says, whenever a process is quiet for a moment, and say

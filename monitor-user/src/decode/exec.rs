@@ -1,10 +1,10 @@
 //! An exec record and the pieces of its argument list.
 
-use monitor_ebpf::abi::{ARGS_CHUNK, ARGS_CHUNKS, ArgsRecord, ExecRecord, Header};
+use monitor_ebpf::abi::{ARGS_CHUNK, ARGS_CHUNKS, ArgsRecord, Cwd, ExecRecord, Header};
 use zerocopy::FromBytes;
 
 use super::records::{address_space, event, memory, text};
-use crate::event::{Event, Exec, What};
+use crate::event::{Directory, Event, Exec, What};
 
 /// An exec whose arguments are still coming.
 pub(super) struct PendingExec {
@@ -19,10 +19,9 @@ impl PendingExec {
     /// Reads an exec record; `None` if its lengths don't fit.
     pub(super) fn begin(bytes: &[u8], page_size: u64) -> Option<Self> {
         let (record, data) = ExecRecord::read_from_prefix(bytes).ok()?;
-        let filename_len = record.filename_len as usize;
-        let filename = data.get(..filename_len)?;
-        let arguments =
-            data.get(filename_len..filename_len.checked_add(record.args_len as usize)?)?;
+        let (cwd, data) = data.split_at_checked(record.cwd_len as usize)?;
+        let (filename, data) = data.split_at_checked(record.filename_len as usize)?;
+        let arguments = data.get(..record.args_len as usize)?;
         let total = record.args_total as usize;
         let most = arguments.len() + ARGS_CHUNK * ARGS_CHUNKS;
         // Nothing in the first record means that the list couldn't be read at all.
@@ -41,6 +40,7 @@ impl PendingExec {
                 mm: address_space(record.mm),
                 old_mm: address_space(record.old_mm),
                 memory: memory(&record.memory, page_size),
+                cwd: directory(cwd, record.cwd_flags),
                 ..Exec::default()
             },
             arguments: arguments.to_vec(),
@@ -83,5 +83,52 @@ impl PendingExec {
             self.exec.argv = list.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect();
         }
         event(&self.header, What::Exec(self.exec))
+    }
+}
+
+/// A path from names of folders, from the innermost one outwards, each with its NUL.
+fn directory(names: &[u8], flags: u32) -> Option<Directory> {
+    if flags & Cwd::UNKNOWN != 0 {
+        return None;
+    }
+    let is_cut = flags & Cwd::CUT != 0;
+    let names = names.strip_suffix(b"\0").unwrap_or(names);
+    let mut folders: Vec<&[u8]> = names.split(|byte| *byte == 0).collect();
+    folders.reverse();
+    let mut path = folders.join(&b'/');
+    if !is_cut {
+        path.insert(0, b'/');
+    }
+    Some(Directory {
+        path,
+        is_cut,
+        is_deleted: flags & Cwd::DELETED != 0,
+        is_unreachable: flags & Cwd::UNREACHABLE != 0,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_come_from_the_innermost_outwards() {
+        let path = |names: &[u8], flags| directory(names, flags).map(|cwd| cwd.path);
+        assert_eq!(path(b"c\0b \xff\0a\0", 0), Some(b"/a/b \xff/c".to_vec()));
+        assert_eq!(path(b"c\0b\0", Cwd::CUT), Some(b"b/c".to_vec()));
+        assert_eq!(path(b"", 0), Some(b"/".to_vec()));
+        assert_eq!(path(b"a\0", Cwd::UNKNOWN), None);
+    }
+
+    #[test]
+    fn what_else_there_is_to_say_is_kept() {
+        let said = |flags| {
+            let cwd = directory(b"a\0", flags).unwrap();
+            (cwd.is_cut, cwd.is_deleted, cwd.is_unreachable)
+        };
+        assert_eq!(said(0), (false, false, false));
+        assert_eq!(said(Cwd::DELETED), (false, true, false));
+        assert_eq!(said(Cwd::UNREACHABLE | Cwd::DELETED), (false, true, true));
+        assert_eq!(said(Cwd::CUT), (true, false, false));
     }
 }

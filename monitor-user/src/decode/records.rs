@@ -74,6 +74,8 @@ pub(super) fn decode(header: &Header, bytes: &[u8], page_size: u64) -> Option<Ev
 
 fn fork(record: &ForkRecord, page_size: u64) -> What {
     let creator = process(record.creator_pid, record.creator_start_ns);
+    let page_tables = usage::known(record.creator_page_tables);
+    let of_creator = page_tables.map(|_| memory(&record.creator_memory, page_size));
     What::Fork(Fork {
         creator,
         creator_tid: creator.map(|_| record.creator_tid),
@@ -85,6 +87,10 @@ fn fork(record: &ForkRecord, page_size: u64) -> What {
         comm: text(&record.comm),
         ns_pid: Some(record.ns_pid),
         ns_level: Some(record.ns_level),
+        fork_ns: (record.called_ns != 0).then(|| record.made_ns.saturating_sub(record.called_ns)),
+        creator_rss: of_creator.map(|memory| memory.rss()),
+        creator_vms: of_creator.map(|memory| memory.vms),
+        creator_page_tables: page_tables,
     })
 }
 
@@ -102,6 +108,7 @@ fn snapshot(record: &SnapshotRecord, page_size: u64) -> Snapshot {
             has_executed: record.is_forked == 0,
             comm: text(&record.comm),
             argv: None,
+            cwd: None,
         }),
     }
 }

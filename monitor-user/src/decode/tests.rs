@@ -30,10 +30,11 @@ fn exec_record(pid: u32, time_ns: u64, filename: &[u8], total: usize, first: &[u
         args_total: u32::try_from(total).unwrap(),
         filename_len: u32::try_from(filename.len()).unwrap(),
         args_len: u32::try_from(first.len()).unwrap(),
+        cwd_len: 4,
         comm: *b"name\0garbage....",
         ..ExecRecord::default()
     };
-    [record.as_bytes(), filename, first].concat()
+    [record.as_bytes(), b"b\0a\0", filename, first].concat()
 }
 
 fn args_record(pid: u32, time_ns: u64, offset: usize, bytes: &[u8]) -> Vec<u8> {
@@ -168,12 +169,23 @@ fn what_the_kernel_does_not_know_is_none() {
     let record = ForkRecord {
         header: header(Kind::FORK, 5, 1),
         clone_flags: u64::MAX,
+        made_ns: 70_000,
+        creator_page_tables: u64::MAX,
         ..ForkRecord::default()
     };
     let (events, _) = decode_all(&[record.as_bytes().to_vec()]);
     let What::Fork(fork) = &events[0].what else {
         panic!("{events:?}")
     };
+    assert_eq!(
+        (
+            fork.fork_ns,
+            fork.creator_rss,
+            fork.creator_vms,
+            fork.creator_page_tables
+        ),
+        (None, None, None, None)
+    );
     assert_eq!(
         (
             fork.clone_flags,
@@ -186,12 +198,44 @@ fn what_the_kernel_does_not_know_is_none() {
 }
 
 #[test]
+fn a_creation_is_told_with_its_creators_memory() {
+    let record = ForkRecord {
+        header: header(Kind::FORK, 5, 1),
+        called_ns: 1_000,
+        made_ns: 71_000,
+        creator_memory: Memory {
+            rss: [1, 2, 3, 4],
+            total_vm: 10,
+        },
+        creator_page_tables: 8192,
+        ..ForkRecord::default()
+    };
+    let (events, _) = decode_all(&[record.as_bytes().to_vec()]);
+    let What::Fork(fork) = &events[0].what else {
+        panic!("{events:?}")
+    };
+    assert_eq!(
+        (
+            fork.fork_ns,
+            fork.creator_rss,
+            fork.creator_vms,
+            fork.creator_page_tables
+        ),
+        (Some(70_000), Some(7 * PAGE), Some(10 * PAGE), Some(8192))
+    );
+}
+
+#[test]
 fn arguments_keep_their_bytes_and_their_empty_ones() {
     let list = b"a\0\0\xff\xfe\0last\0";
     let (events, _) = decode_all(&[exec_record(5, 1, b"/bin/a", list.len(), list)]);
     let exec = exec_of(&events[0]);
     assert_eq!(exec.filename, b"/bin/a");
     assert_eq!(exec.comm, b"name");
+    assert_eq!(
+        exec.cwd.as_ref().map(|cwd| cwd.path.as_slice()),
+        Some(&b"/a/b"[..])
+    );
     assert_eq!(
         exec.argv,
         [

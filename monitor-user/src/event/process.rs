@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Memory, Mm};
+use super::{Directory, Memory, Mm};
 use crate::units::ProcessKey;
 
 /// A new process.
@@ -28,6 +28,15 @@ pub struct Fork {
     pub ns_pid: Option<u32>,
     /// How deep that namespace is below the first one.
     pub ns_level: Option<u32>,
+    /// How long the call took in the kernel until it had made the process, ns: copying page tables, for the most part.
+    /// What vfork waits for afterwards isn't in it.
+    pub fork_ns: Option<u64>,
+    /// RSS of the creator at that moment, bytes.
+    pub creator_rss: Option<u64>,
+    /// Its address space, bytes.
+    pub creator_vms: Option<u64>,
+    /// Its page tables, bytes.
+    pub creator_page_tables: Option<u64>,
 }
 
 /// A new thread.
@@ -64,6 +73,8 @@ pub struct Exec {
     pub old_mm: Option<Mm>,
     /// Memory of the new image at this moment, bytes.
     pub memory: Memory,
+    /// Its working directory at this moment; `None`: not known.
+    pub cwd: Option<Directory>,
 }
 
 /// A thread ended that was not the last of its process.
@@ -176,6 +187,8 @@ pub struct Found {
     pub comm: Vec<u8>,
     /// Its arguments as `/proc` tells them; `None`: they can't be read.
     pub argv: Option<Vec<Vec<u8>>>,
+    /// Its working directory, shortly after it was found; `None`: not known.
+    pub cwd: Option<Directory>,
 }
 
 /// Records that the kernel side could not hand over, by kind of record.

@@ -145,7 +145,9 @@ impl ImageDraft {
     /// What a process was when the recording began. Which path it had given to exec isn't known, nor when.
     pub(super) fn found(start_ns: u64, found: &Found) -> Self {
         if !found.has_executed {
-            return Self::inherited(start_ns, Some(found.comm.clone()), found.mm);
+            let mut image = Self::inherited(start_ns, Some(found.comm.clone()), found.mm);
+            image.image.cwd.clone_from(&found.cwd);
+            return image;
         }
         let bytes = |argv: &Vec<Vec<u8>>| argv.iter().map(|arg| arg.len() as u64 + 1).sum();
         Self::of(Image {
@@ -153,6 +155,7 @@ impl ImageDraft {
             argv: found.argv.clone(),
             argv_bytes: found.argv.as_ref().map(bytes),
             argv_truncated: found.argv.as_ref().map(|_| false),
+            cwd: found.cwd.clone(),
             mm: found.mm,
             ..empty(How::Exec, None)
         })
@@ -166,6 +169,7 @@ impl ImageDraft {
             argv: Some(exec.argv.clone()),
             argv_bytes: Some(exec.argv_bytes),
             argv_truncated: Some(exec.argv_truncated),
+            cwd: exec.cwd.clone(),
             mm: exec.mm,
             ..empty(How::Exec, Some(start_ns))
         })
@@ -199,6 +203,7 @@ fn empty(how: How, start_ns: Option<u64>) -> Image {
         argv: None,
         argv_bytes: None,
         argv_truncated: None,
+        cwd: None,
         mm: None,
         shared_mm_with: None,
         memory: None,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    event::{Churn, Environment, Memory, Mm, Moved, Oom, Sender, Usage},
+    event::{Churn, Directory, Environment, Memory, Mm, Moved, Oom, Sender, Usage},
     model::{
         Blocked, ExecFailure, Floors, Mark, Polled, Stall, Step, Summary, ThreadLife, Timeline,
         Wait,
@@ -194,6 +194,14 @@ pub struct Created {
     pub creator_tid: Option<u32>,
     /// Live threads of the creator then.
     pub creator_threads: Option<u32>,
+    /// How long the call took in the kernel until it had made the process, ns.
+    pub fork_ns: Option<u64>,
+    /// RSS of the creator then, bytes; off by as much as any that rows tell.
+    pub creator_rss: Option<u64>,
+    /// Address space of the creator then, bytes.
+    pub creator_vms: Option<u64>,
+    /// Page tables of the creator then, bytes.
+    pub creator_page_tables: Option<u64>,
 }
 
 /// Ways to make a process.
@@ -276,6 +284,8 @@ pub struct Image {
     pub argv_bytes: Option<u64>,
     /// Whether `argv` is cut.
     pub argv_truncated: Option<bool>,
+    /// Working directory at its start, or, of one that was there already, when it was found; `None`: not known.
+    pub cwd: Option<Directory>,
     /// Its address space.
     pub mm: Option<Mm>,
     /// Process whose address space it uses, if it isn't its own.

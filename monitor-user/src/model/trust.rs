@@ -44,8 +44,8 @@ const BEFORE_A_KILL: [&str; 2] = [
     "mm_vmscan_direct_reclaim_begin",
 ];
 
-/// The hook that shows the end of every system call of the whole host, of which next to none are told.
-const OF_EVERYBODY: [&str; 1] = ["sys_exit"];
+/// The hooks that show begin and end of every system call of the whole host, of which next to none are told.
+const OF_EVERYBODY: [&str; 2] = ["sys_enter", "sys_exit"];
 
 /// Runs that were skipped and may each have been an event: those that make a recording incomplete.
 pub fn skipped_events(recording: &Recording) -> u64 {

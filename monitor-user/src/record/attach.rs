@@ -17,12 +17,14 @@ use monitor_ebpf::abi::TrackedProcess;
 use nix::unistd::getuid;
 
 use super::{
-    RecordError, group,
+    RecordError,
+    directory::working_directory,
+    group,
     load::{Loaded, NO_MAP},
     refusal::{LoadError, chain},
 };
 use crate::{
-    event::{Event, Found, Mm, What},
+    event::{Directory, Event, Found, Mm, What},
     host::facts,
     units::ProcessKey,
 };
@@ -222,9 +224,27 @@ pub(super) fn wrong(error: &aya::maps::MapError) -> LoadError {
 /// Most bytes of an argument list that are read, as of an exec.
 const MOST_ARGUMENTS: u64 = 2 << 20;
 
-/// Argument lists of processes that were there, with the address space that each was read from.
+/// What `/proc` tells of processes that were there: of each which address space it had meanwhile, its arguments and its
+/// working directory.
 #[derive(Debug, Default)]
-pub(super) struct Arguments(HashMap<ProcessKey, (Mm, Vec<u8>)>);
+pub(super) struct Arguments(HashMap<ProcessKey, Told>);
+
+#[derive(Debug)]
+struct Told {
+    mm: Mm,
+    arguments: Option<Vec<u8>>,
+    cwd: Option<Directory>,
+}
+
+impl Told {
+    fn read(pid: u32, mm: Mm) -> Self {
+        Self {
+            mm,
+            arguments: command_line(pid),
+            cwd: working_directory(pid),
+        }
+    }
+}
 
 impl Arguments {
     /// Reads those of all that are traced. Who has executed something meanwhile has another address space
@@ -233,13 +253,11 @@ impl Arguments {
         let is_there = |process: &TrackedProcess| {
             process.flags & (TrackedProcess::DEAD | TrackedProcess::PENDING) == 0 && process.mm != 0
         };
-        let mut read: Vec<(ProcessKey, Mm, Vec<u8>)> = Vec::new();
+        let mut read: Vec<(ProcessKey, Told)> = Vec::new();
         for (pid, process) in tracked.iter().map(|(pid, process)| (*pid, process)) {
-            if is_there(process)
-                && let Some(bytes) = command_line(pid)
-            {
+            if is_there(process) {
                 let start_ns = process.start_ns;
-                read.push((ProcessKey { pid, start_ns }, process.mm, bytes));
+                read.push((ProcessKey { pid, start_ns }, Told::read(pid, process.mm)));
             }
         }
         let after: HashMap<u32, TrackedProcess> = loaded.tracked().into_iter().collect();
@@ -247,8 +265,8 @@ impl Arguments {
             let now = after.get(&key.pid);
             now.is_some_and(|now| now.start_ns == key.start_ns && now.mm == mm && is_there(now))
         };
-        let sure = read.into_iter().filter(|(key, mm, _)| is_same(key, *mm));
-        Self(sure.map(|(key, mm, bytes)| (key, (mm, bytes))).collect())
+        let sure = read.into_iter().filter(|(key, told)| is_same(key, told.mm));
+        Self(sure.collect())
     }
 
     /// Reads those of a process that comes into a control group, as its event is taken from the kernel.
@@ -264,11 +282,12 @@ impl Arguments {
         };
         // Who executes something meanwhile has another address space afterwards.
         if !self.0.contains_key(&key)
-            && has_it().is_some()
-            && let Some(bytes) = command_line(key.pid)
             && let Some(mm) = has_it()
         {
-            self.0.insert(key, (mm, bytes));
+            let told = Told::read(key.pid, mm);
+            if has_it().is_some() {
+                self.0.insert(key, told);
+            }
         }
     }
 
@@ -281,9 +300,12 @@ impl Arguments {
         let (Some(found), Some(subject)) = (&mut snapshot.found, subject) else {
             return;
         };
-        let read = self.0.remove(&subject.process);
-        if let Some((_, bytes)) = read.filter(|(mm, _)| found.mm == Some(*mm)) {
-            take(found, &bytes);
+        let told = self.0.remove(&subject.process);
+        if let Some(told) = told.filter(|told| found.mm == Some(told.mm)) {
+            if let Some(bytes) = told.arguments {
+                take(found, &bytes);
+            }
+            found.cwd = told.cwd;
         }
     }
 }
@@ -347,7 +369,16 @@ mod tests {
             start_ns: 70,
         };
         let told = |mm| {
-            let mut arguments = Arguments(HashMap::from([(process, (3, b"sh\0-c\0\0".to_vec()))]));
+            let cwd = Directory {
+                path: b"/w".to_vec(),
+                ..Directory::default()
+            };
+            let told = Told {
+                mm: 3,
+                arguments: Some(b"sh\0-c\0\0".to_vec()),
+                cwd: Some(cwd),
+            };
+            let mut arguments = Arguments(HashMap::from([(process, told)]));
             let found = Found {
                 mm,
                 ..Found::default()
@@ -363,13 +394,16 @@ mod tests {
             };
             arguments.complete(&mut event);
             match event.what {
-                What::Snapshot(snapshot) => snapshot.found.unwrap().argv,
+                What::Snapshot(snapshot) => {
+                    let found = snapshot.found.unwrap();
+                    (found.argv, found.cwd.map(|cwd| cwd.path))
+                }
                 other => panic!("{other:?}"),
             }
         };
         let words = [b"sh".to_vec(), b"-c".to_vec(), Vec::new()];
-        assert_eq!(told(Some(3)), Some(words.to_vec()));
-        assert_eq!(told(Some(4)), None);
-        assert_eq!(told(None), None);
+        assert_eq!(told(Some(3)), (Some(words.to_vec()), Some(b"/w".to_vec())));
+        assert_eq!(told(Some(4)), (None, None));
+        assert_eq!(told(None), (None, None));
     }
 }

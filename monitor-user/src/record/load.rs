@@ -14,7 +14,7 @@ use super::{
     attach::Attach,
     config::{MM_LOCK, adds_up_too_much, config},
     cpu_parts,
-    hooks::{GROUP_ENTERED, GROUP_MADE, HOOKS, RssBound, SYS_EXIT, layout, rss_bound},
+    hooks::{GROUP_ENTERED, GROUP_MADE, HOOKS, RssBound, SYS_ENTER, SYS_EXIT, layout, rss_bound},
     object::object,
     refusal::{LoadError, chain, not_permitted, refused},
     verify::Exactness,
@@ -153,8 +153,16 @@ impl Watch {
     }
 }
 
-/// What is said of the ends of system calls where they aren't wanted.
-const NOT_WANTED: &str = "which calls of exec and fork failed is not known (--no-failed-calls)";
+/// What is said of the hooks of system calls where they aren't wanted; `None` for any other hook.
+fn not_wanted(hook: &str) -> Option<&'static str> {
+    match hook {
+        SYS_EXIT => Some("which calls of exec and fork failed is not known (--no-failed-calls)"),
+        SYS_ENTER => {
+            Some("how long the calls took that made processes is not known (--no-failed-calls)")
+        }
+        _ => None,
+    }
+}
 
 /// A map that this object always has.
 pub(super) const NO_MAP: &str = "the object has no such map";
@@ -252,11 +260,10 @@ fn attach_hooks(
             absent.missing.push(hook.name.to_owned());
             continue;
         }
-        if hook.name == SYS_EXIT && !options.failed_calls {
-            absent
-                .stand_ins
-                .insert(SYS_EXIT.to_owned(), NOT_WANTED.to_owned());
-            if config.vm_by_calls == 0 {
+        if let Some(said) = not_wanted(hook.name).filter(|_| !options.failed_calls) {
+            let stand_ins = &mut absent.stand_ins;
+            stand_ins.insert(hook.name.to_owned(), said.to_owned());
+            if hook.name == SYS_ENTER || config.vm_by_calls == 0 {
                 continue;
             }
         }

@@ -5,6 +5,7 @@ mod charge;
 mod collect;
 mod config;
 mod cpu_parts;
+mod directory;
 mod group;
 mod hooks;
 mod janitor;

@@ -3,7 +3,7 @@
 //!
 //! Nothing of it must be there: what isn't found is not known in the recording.
 
-use monitor_ebpf::abi::{GroupPlaces, OomPlaces, UsagePlaces, WatchPlaces};
+use monitor_ebpf::abi::{GroupPlaces, OomPlaces, PathPlaces, UsagePlaces, WatchPlaces};
 
 use crate::host::btf::Btf;
 
@@ -126,6 +126,28 @@ fn groups(btf: &Btf) -> Option<GroupPlaces> {
     })
 }
 
+/// Working directories, all there or all absent.
+pub(super) fn path(btf: &Btf) -> PathPlaces {
+    paths(btf).unwrap_or(PathPlaces::ABSENT)
+}
+
+fn paths(btf: &Btf) -> Option<PathPlaces> {
+    let member = |of, path| Some(btf.member(of, path)?.offset);
+    Some(PathPlaces {
+        task_fs: member("task_struct", "fs")?,
+        pwd_mount: member("fs_struct", "pwd.mnt")?,
+        pwd_folder: member("fs_struct", "pwd.dentry")?,
+        folder_parent: member("dentry", "d_parent")?,
+        folder_name: member("dentry", "d_name.name")?,
+        folder_hash: member("dentry", "d_hash.pprev")?,
+        mount_inner: member("mount", "mnt")?,
+        mount_parent: member("mount", "mnt_parent")?,
+        mount_point: member("mount", "mnt_mountpoint")?,
+        mount_namespace: member("mount", "mnt_ns")?,
+        inner_root: member("vfsmount", "mnt_root")?,
+    })
+}
+
 fn handlers(btf: &Btf) -> Option<WatchPlaces> {
     let actions = btf.member("sighand_struct", "action")?;
     Some(WatchPlaces {
@@ -167,6 +189,14 @@ mod tests {
         let usage = usage(&without("read_bytes"));
         assert_eq!(usage.read_bytes, u32::MAX);
         assert!(usage.write_bytes != u32::MAX && usage.min_flt != u32::MAX);
+    }
+
+    #[test]
+    fn without_one_step_there_is_no_way_to_the_top() {
+        for name in ["mnt_mountpoint", "d_parent", "pprev"] {
+            assert_eq!(path(&without(name)), PathPlaces::ABSENT, "{name}");
+        }
+        assert!(path(&without("read_bytes")) != PathPlaces::ABSENT);
     }
 
     #[test]

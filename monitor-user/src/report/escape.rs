@@ -80,6 +80,25 @@ pub(super) fn shorten(text: &str, columns: usize) -> String {
     out
 }
 
+/// Text in at most `columns`, of which what doesn't fit is cut off in front and marked.
+pub(super) fn shorten_left(text: &str, columns: usize) -> String {
+    if width(text) <= columns {
+        return text.to_owned();
+    }
+    let (mut start, mut used) = (text.len(), 1);
+    for (at, c) in text.char_indices().rev() {
+        used += c.width().unwrap_or(0);
+        if used > columns {
+            break;
+        }
+        start = at;
+    }
+    if columns == 0 {
+        return String::new();
+    }
+    format!("…{}", &text[start..])
+}
+
 /// Text filled up to `columns` on the right.
 pub(super) fn left(text: &str, columns: usize) -> String {
     let fill = columns.saturating_sub(width(text));
@@ -145,6 +164,11 @@ mod tests {
         assert_eq!(shorten("日本語", 5), "日本…");
         assert_eq!(shorten("日本語", 4), "日…");
         assert_eq!(shorten("abc", 0), "");
+        assert_eq!(shorten_left("abcdef", 6), "abcdef");
+        assert_eq!(shorten_left("abcdef", 5), "…cdef");
+        assert_eq!(shorten_left("日本語", 5), "…本語");
+        assert_eq!(shorten_left("日本語", 4), "…語");
+        assert_eq!(shorten_left("abc", 0), "");
         assert_eq!(left("日", 4), "日  ");
         assert_eq!(right("ab", 4), "  ab");
     }

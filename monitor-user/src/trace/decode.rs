@@ -13,6 +13,7 @@ use arrow_array::{
 };
 use arrow_schema::DataType;
 
+use super::encode::{CWD_CUT, CWD_DELETED, CWD_UNREACHABLE};
 use super::error::ReadError;
 use super::schema::{COLUMNS, Col, Kind, Type};
 use crate::event::{self, Event, Subject, What};
@@ -250,6 +251,19 @@ impl<'a> Row<'a> {
             has_executed: self.flag(Col::Executed)?,
             comm,
             argv: self.argv(),
+            cwd: self.directory(),
+        })
+    }
+
+    fn directory(self) -> Option<event::Directory> {
+        let states = self.list(Col::CwdState)?;
+        let states = states.as_string_opt::<i32>()?;
+        let is = |word| states.iter().any(|state| state == Some(word));
+        Some(event::Directory {
+            path: self.text(Col::Cwd, Col::CwdRaw)?,
+            is_cut: is(CWD_CUT),
+            is_deleted: is(CWD_DELETED),
+            is_unreachable: is(CWD_UNREACHABLE),
         })
     }
 
@@ -265,6 +279,10 @@ impl<'a> Row<'a> {
             comm: self.text(Col::Comm, Col::CommRaw)?,
             ns_pid: self.u32(Col::NsPid),
             ns_level: self.u32(Col::NsLevel),
+            fork_ns: self.u64(Col::ForkNs),
+            creator_rss: self.u64(Col::CreatorRss),
+            creator_vms: self.u64(Col::CreatorVms),
+            creator_page_tables: self.u64(Col::CreatorPageTables),
         })
     }
 
@@ -293,6 +311,7 @@ impl<'a> Row<'a> {
             mm: self.u64(Col::Mm),
             old_mm: self.u64(Col::OldMm),
             memory: self.memory()?,
+            cwd: self.directory(),
         })
     }
 

@@ -184,6 +184,10 @@ impl Rows {
         self.text(Col::Comm, Col::CommRaw, &fork.comm);
         self.some_u32(Col::NsPid, fork.ns_pid);
         self.some_u32(Col::NsLevel, fork.ns_level);
+        self.some_u64(Col::ForkNs, fork.fork_ns);
+        self.some_u64(Col::CreatorRss, fork.creator_rss);
+        self.some_u64(Col::CreatorVms, fork.creator_vms);
+        self.some_u64(Col::CreatorPageTables, fork.creator_page_tables);
     }
 
     fn signal(&mut self, signal: &event::Signal) {
@@ -208,6 +212,20 @@ impl Rows {
         if let Some(argv) = &found.argv {
             self.argv(argv);
         }
+        self.directory(found.cwd.as_ref());
+    }
+
+    fn directory(&mut self, cwd: Option<&event::Directory>) {
+        let Some(cwd) = cwd else { return };
+        self.text(Col::Cwd, Col::CwdRaw, &cwd.path);
+        if let Builder::TextList(list) = self.at(Col::CwdState) {
+            for (is_so, word) in CWD_STATES.map(|(word, is_so)| (is_so(cwd), word)) {
+                if is_so {
+                    list.values().append_value(word);
+                }
+            }
+            list.append(true);
+        }
     }
 
     fn thread(&mut self, thread: &event::Thread) {
@@ -227,6 +245,7 @@ impl Rows {
         self.some_u64(Col::Mm, exec.mm);
         self.some_u64(Col::OldMm, exec.old_mm);
         self.memory(&exec.memory);
+        self.directory(exec.cwd.as_ref());
     }
 
     fn mm_end(&mut self, end: &event::MmEnd) {
@@ -404,6 +423,19 @@ impl Rows {
         builder
     }
 }
+
+/// Whether something is to be said of a working directory.
+type IsSo = fn(&event::Directory) -> bool;
+
+/// What may be said of one.
+const CWD_STATES: [(&str, IsSo); 3] = [
+    (CWD_CUT, |cwd| cwd.is_cut),
+    (CWD_DELETED, |cwd| cwd.is_deleted),
+    (CWD_UNREACHABLE, |cwd| cwd.is_unreachable),
+];
+pub(super) const CWD_CUT: &str = "cut";
+pub(super) const CWD_DELETED: &str = "deleted";
+pub(super) const CWD_UNREACHABLE: &str = "unreachable";
 
 enum Builder {
     Int64(Int64Builder),

@@ -254,6 +254,10 @@ columns! {
     CreatorStartNs "creator_start_ns" Int64 "ns" [Fork], "When that process was created, since boot.";
     CreatorTid "creator_tid" UInt32 "" [Fork, Thread], "Thread that created the subject.";
     CreatorThreads "creator_threads" UInt32 "" [Fork], "Live threads of the creator at that moment.";
+    ForkNs "fork_ns" Int64 "ns" [Fork], "From the beginning of the call to the moment at which it had made the process; what vfork waits for isn't in it.";
+    CreatorRss "creator_rss" Int64 "bytes" [Fork], "RSS of the creator at that moment; three times `bound` off at most.";
+    CreatorVms "creator_vms" Int64 "bytes" [Fork], "Size of its mappings.";
+    CreatorPageTables "creator_page_tables" Int64 "bytes" [Fork], "Its page tables.";
     CloneFlags "clone_flags" UInt64 "" [Fork, Thread], "Flags of clone, without the exit signal.";
     Threads "threads" UInt32 "" [Thread, ThreadExit, Snapshot], "Live threads of the process after this.";
     ParentPid "parent_pid" UInt32 "" [Exit, Snapshot], "Parent at this moment, not always the creator.";
@@ -268,6 +272,9 @@ columns! {
     ArgvRaw "argv_raw" BytesList "" [Exec, Snapshot], "The exact bytes of all of `argv`; null where `argv` is exact.";
     ArgvBytes "argv_bytes" Int64 "bytes" [Exec], "Length of all arguments with their NULs, also of those that were cut off.";
     ArgvTruncated "argv_truncated" Bool "" [Exec], "Whether `argv` is not all of it.";
+    Cwd "cwd" Text "" [Exec, Snapshot], "Working directory then, from the top of the tree of mounts; without a slash in front if it is cut, see `cwd_state`.";
+    CwdRaw "cwd_raw" Bytes "" [Exec, Snapshot], "The exact bytes of `cwd`; null where `cwd` is exact.";
+    CwdState "cwd_state" TextList "" [Exec, Snapshot], "What is to be said of it: `cut` (outer folders are missing), `deleted`, `unreachable` (not mounted any more).";
     Env "env" TextList "" [Environment], "Variables that are kept, as NAME=value; no other is recorded.";
     EnvRaw "env_raw" BytesList "" [Environment], "The exact bytes of all of `env`; null where `env` is exact.";
     EnvWhole "env_whole" Bool "" [Environment], "Whether all of the environment could be looked through.";

@@ -252,6 +252,10 @@ fn created(draft: &Draft, state: &State, is_root: bool) -> Created {
         creator_from: CreatorFrom::Fork,
         creator_tid: fork.creator_tid,
         creator_threads: fork.creator_threads,
+        fork_ns: fork.fork_ns,
+        creator_rss: fork.creator_rss,
+        creator_vms: fork.creator_vms,
+        creator_page_tables: fork.creator_page_tables,
     }
 }
 

@@ -27,7 +27,7 @@ impl Hook {
 }
 
 /// All hooks, in the order in which they are attached.
-pub const HOOKS: [Hook; 19] = [
+pub const HOOKS: [Hook; 20] = [
     Hook::needed("sched_process_free"),
     Hook::needed("sched_process_exit"),
     // Not before 6.1: there the counters tell the end of an address space (`Config::ends_by_counters`).
@@ -58,6 +58,11 @@ pub const HOOKS: [Hook; 19] = [
     Hook {
         stand_in: Some("which calls of exec and fork failed is not known"),
         ..Hook::needed(SYS_EXIT)
+    },
+    // As that one; both are costly together or not at all.
+    Hook {
+        stand_in: Some("how long the calls took that made processes is not known"),
+        ..Hook::needed(SYS_ENTER)
     },
     Hook {
         stand_in: Some("how long threads waited and when processes first ran is not known"),
@@ -95,6 +100,8 @@ pub const HOOKS: [Hook; 19] = [
     },
 ];
 
+/// The hook that shows the beginning of system calls.
+pub(super) const SYS_ENTER: &str = "sys_enter";
 /// The hook that shows the end of system calls.
 pub(super) const SYS_EXIT: &str = "sys_exit";
 
@@ -177,6 +184,7 @@ pub(super) fn layout(btf: &Btf) -> Result<Layout, String> {
         oom: places::oom(btf),
         watch: places::watch(btf),
         group: places::group(btf),
+        path: places::path(btf),
     })
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Expected offsets were computed from `bpftool btf dump` of the untrimmed BTF.
 
-use monitor_ebpf::abi::{GroupPlaces, OomPlaces, UsagePlaces, WatchPlaces};
+use monitor_ebpf::abi::{GroupPlaces, OomPlaces, PathPlaces, UsagePlaces, WatchPlaces};
 
 use super::*;
 use crate::host::btf::fixtures::{KERNELS, kernel};
@@ -85,6 +85,19 @@ const V5_10: Layout = Layout {
         signal_threads: 16,
         task_thread: 2424,
         reserved: 0,
+    },
+    path: PathPlaces {
+        task_fs: 2800,
+        pwd_mount: 40,
+        pwd_folder: 48,
+        folder_parent: 24,
+        folder_name: 40,
+        folder_hash: 16,
+        mount_inner: 32,
+        mount_parent: 16,
+        mount_point: 24,
+        mount_namespace: 224,
+        inner_root: 0,
     },
     watch: WatchPlaces {
         arg_prev_state: ABSENT,
@@ -179,6 +192,11 @@ const V6_1: Layout = Layout {
         task_status: 16,
         ..V5_10.watch
     },
+    path: PathPlaces {
+        task_fs: 3040,
+        mount_namespace: 232,
+        ..V5_10.path
+    },
     ..V5_10
 };
 
@@ -236,6 +254,11 @@ const V6_12: Layout = Layout {
         pid_numbers: 112,
         ..V6_1.watch
     },
+    path: PathPlaces {
+        task_fs: 3040,
+        mount_namespace: 240,
+        ..V6_1.path
+    },
     ..V6_1
 };
 
@@ -291,6 +314,11 @@ const V6_18: Layout = Layout {
         pid_numbers: 144,
         ..V6_12.watch
     },
+    path: PathPlaces {
+        task_fs: 1816,
+        mount_namespace: 232,
+        ..V6_12.path
+    },
     ..V6_12
 };
 
@@ -344,6 +372,11 @@ const V7_2: Layout = Layout {
         task_thread_pid: 2912,
         pid_numbers: 128,
         ..V6_18.watch
+    },
+    path: PathPlaces {
+        task_fs: 3408,
+        mount_namespace: 232,
+        ..V6_18.path
     },
     ..V6_18
 };

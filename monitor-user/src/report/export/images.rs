@@ -43,6 +43,7 @@ pub(super) fn columns<'a>() -> Vec<Column<Row<'a>>> {
     "argv", "arguments; JSON", |r| r.image.argv.as_ref().map_or(Cell::Unknown, Cell::json);
     "argv_bytes", "bytes of all arguments with their NULs", |r| r.image.argv_bytes.into();
     "argv_truncated", "whether `argv` is cut", |r| r.image.argv_truncated.into();
+    "cwd", "working directory at its start", |r| r.image.cwd.as_ref().into();
     "peak_rss_bytes", "highest RSS", |r| r.image.peak_rss_bytes.into();
     "peak_rss_bound_bytes", "the true peak differs from that by this at most", |r| r.image.peak_rss_bound_bytes.into();
     "peak_rss_anon_bytes", "of it, anonymous pages", |r| r.image.peak_rss_anon_bytes.into();

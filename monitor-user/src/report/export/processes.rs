@@ -55,6 +55,10 @@ pub(super) const COLUMNS: &[Column<ProcessReport>] = &columns! { ProcessReport:
         |p| p.creator_from.into();
     "creator_tid", "thread that made it", |p| p.creator_tid.into();
     "creator_threads", "live threads of the creator then", |p| p.creator_threads.into();
+    "creator_rss_bytes", "its RSS then", |p| p.creator_rss_bytes.into();
+    "creator_vms_bytes", "its address space then", |p| p.creator_vms_bytes.into();
+    "creator_page_tables_bytes", "its page tables then", |p| p.creator_page_tables_bytes.into();
+    "fork_ns", "how long the call took in the kernel until it had made the process", |p| p.fork_ns.into();
     "final_parent_pid", "parent at its end, or at the end of the recording", |p| pid(p.final_parent);
     "final_parent_start_ns", "when that was created; empty also if it isn't in the table", |p| start(p.final_parent);
     "created_by", "`root`, `fork`, `vfork` or `clone_vm`", |p| p.created_by.into();

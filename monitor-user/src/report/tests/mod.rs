@@ -4,6 +4,8 @@ mod attached;
 mod charge;
 mod closing;
 mod corners;
+mod creation;
+mod directories;
 mod golden;
 mod marks;
 mod same;

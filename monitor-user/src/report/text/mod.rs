@@ -2,6 +2,8 @@
 //!
 //! First what happened, then the tree, then totals, then how far all of it can be trusted.
 
+mod creation;
+mod directories;
 mod findings;
 mod foot;
 mod head;
@@ -101,9 +103,19 @@ pub fn write(
         lines.extend(marks);
         lines.push(String::new());
     }
+    let directories = directories::lines(report, &forest, *options);
+    if !directories.is_empty() {
+        lines.extend(directories);
+        lines.push(String::new());
+    }
     let pools = pools::lines(report, &forest, *options);
     if !pools.is_empty() {
         lines.extend(pools);
+        lines.push(String::new());
+    }
+    let creation = creation::lines(report, &forest, *options);
+    if !creation.is_empty() {
+        lines.extend(creation);
         lines.push(String::new());
     }
     let work = work::lines(report, &forest, *options);

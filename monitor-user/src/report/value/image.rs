@@ -33,6 +33,17 @@ pub struct ImageReport {
     pub argv_bytes: Option<u64>,
     /// Whether `argv` is cut.
     pub argv_truncated: Option<bool>,
+    /// Working directory at its start, or when it was found.
+    pub cwd: Option<ByteText>,
+    /// Only there if true: the outermost folders are missing.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub cwd_truncated: bool,
+    /// Only there if true: it had been removed.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub cwd_deleted: bool,
+    /// Only there if true: it wasn't mounted any more; the path begins at the top of what was.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub cwd_unreachable: bool,
     /// Highest RSS.
     pub peak_rss_bytes: Option<u64>,
     /// The true peak differs from that by this at most.
@@ -78,7 +89,7 @@ pub(super) fn image(
             sum_bound(recording, memory.peak.rss(), 1, threads)
         }
     };
-    let argv = image.argv.as_ref();
+    let (argv, cwd) = (image.argv.as_ref(), image.cwd.as_ref());
     let start = memory.and_then(|m| m.start);
     let churn = memory.and_then(|m| m.churn);
     ImageReport {
@@ -93,6 +104,10 @@ pub(super) fn image(
         argv: argv.map(|argv| argv.iter().cloned().map(ByteText).collect()),
         argv_bytes: image.argv_bytes,
         argv_truncated: image.argv_truncated,
+        cwd: cwd.map(|cwd| ByteText(cwd.path.clone())),
+        cwd_truncated: cwd.is_some_and(|cwd| cwd.is_cut),
+        cwd_deleted: cwd.is_some_and(|cwd| cwd.is_deleted),
+        cwd_unreachable: cwd.is_some_and(|cwd| cwd.is_unreachable),
         peak_rss_bytes: memory.map(|m| m.peak.rss()),
         peak_rss_bound_bytes: memory.map(bound),
         peak_rss_anon_bytes: memory.map(|m| m.peak.anon),

@@ -54,6 +54,14 @@ pub struct ProcessReport {
     pub creator_tid: Option<u32>,
     /// Live threads of the creator then.
     pub creator_threads: Option<u32>,
+    /// RSS of the creator then.
+    pub creator_rss_bytes: Option<u64>,
+    /// Address space of the creator then.
+    pub creator_vms_bytes: Option<u64>,
+    /// Page tables of the creator then.
+    pub creator_page_tables_bytes: Option<u64>,
+    /// How long the call took in the kernel until it had made the process; what vfork waits for isn't in it.
+    pub fork_ns: Option<u64>,
     /// Parent at its end, or at the end of the recording.
     pub final_parent: Option<Id>,
     /// `root`, `fork`, `vfork` or `clone_vm`.
@@ -211,6 +219,10 @@ pub(super) fn process(
         },
         creator_tid: created.creator_tid,
         creator_threads: created.creator_threads,
+        creator_rss_bytes: created.creator_rss,
+        creator_vms_bytes: created.creator_vms,
+        creator_page_tables_bytes: created.creator_page_tables,
+        fork_ns: created.fork_ns,
         final_parent: p.final_parent.map(id),
         created_by: created.by.map(|by| match by {
             CreatedBy::Root => "root",

@@ -1,9 +1,9 @@
 //! Random events with a bias towards the values where encodings break.
 
 use crate::event::{
-    Churn, Environment, Event, Exec, ExecFailed, Exit, Fork, Found, Loss, Memory, MmEnd, Moved,
-    Oom, OomScope, Parts, Reaped, Sender, SenderKind, Signal, Sleep, Snapshot, Subject, Thread,
-    ThreadExit, Usage, WaitState, What,
+    Churn, Directory, Environment, Event, Exec, ExecFailed, Exit, Fork, Found, Loss, Memory, MmEnd,
+    Moved, Oom, OomScope, Parts, Reaped, Sender, SenderKind, Signal, Sleep, Snapshot, Subject,
+    Thread, ThreadExit, Usage, WaitState, What,
 };
 use crate::trace::schema::Kind;
 use crate::units::ProcessKey;
@@ -115,6 +115,10 @@ impl Random {
                 comm: self.bytes(),
                 ns_pid: self.some(Self::u32),
                 ns_level: self.some(Self::u32),
+                fork_ns: self.some(Self::u64),
+                creator_rss: self.some(Self::u64),
+                creator_vms: self.some(Self::u64),
+                creator_page_tables: self.some(Self::u64),
             }),
             Kind::Thread => What::Thread(Thread {
                 creator_tid: self.u32(),
@@ -225,6 +229,7 @@ impl Random {
             mm: self.some(Self::u64),
             old_mm: self.some(Self::u64),
             memory: self.memory(),
+            cwd: self.some(Self::directory),
         }
     }
 
@@ -255,6 +260,16 @@ impl Random {
             has_executed: self.flag(),
             comm: self.bytes(),
             argv: self.some(|random| (0..random.below(5)).map(|_| random.bytes()).collect()),
+            cwd: self.some(Self::directory),
+        }
+    }
+
+    fn directory(&mut self) -> Directory {
+        Directory {
+            path: self.bytes(),
+            is_cut: self.flag(),
+            is_deleted: self.flag(),
+            is_unreachable: self.flag(),
         }
     }
 

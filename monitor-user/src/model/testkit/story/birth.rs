@@ -2,7 +2,7 @@
 
 use super::{Actor, BASE_VMS, MIB, MS, START, Story};
 use crate::event::{
-    Environment, Event, Exec, Fork, Found, Memory, Snapshot, Thread, ThreadExit, What,
+    Directory, Environment, Event, Exec, Fork, Found, Memory, Snapshot, Thread, ThreadExit, What,
 };
 use crate::units::ProcessKey;
 
@@ -31,6 +31,22 @@ impl Story {
         {
             fork.creator_tid = Some(tid);
         }
+        self
+    }
+
+    /// The process that was made last was made by a call that took so long, ns, by a creator with page tables of so many
+    /// bytes.
+    ///
+    /// # Panics
+    /// The last event is no creation.
+    pub fn call_took(&mut self, fork_ns: u64, page_tables: u64) -> &mut Self {
+        let Some(What::Fork(fork)) = self.events.last_mut().map(|event| &mut event.what) else {
+            panic!("the last event is no creation");
+        };
+        fork.fork_ns = Some(fork_ns);
+        fork.creator_rss = Some(fork.memory.rss());
+        fork.creator_vms = Some(fork.memory.vms);
+        fork.creator_page_tables = Some(page_tables);
         self
     }
 
@@ -111,8 +127,35 @@ impl Story {
             mm: Some(mm),
             old_mm: Some(before.mm),
             memory,
+            cwd: None,
         };
         self.tell(pid, pid, What::Exec(exec))
+    }
+
+    /// The exec that was just told of, or the process that was just found, had this working directory.
+    ///
+    /// # Panics
+    /// Neither was told of last.
+    pub fn in_directory(&mut self, path: &str) -> &mut Self {
+        self.in_directory_that_is(Directory {
+            path: path.as_bytes().to_vec(),
+            ..Directory::default()
+        })
+    }
+
+    /// As [`Story::in_directory`], with all that may be said of it.
+    ///
+    /// # Panics
+    /// Neither was told of last.
+    pub fn in_directory_that_is(&mut self, cwd: Directory) -> &mut Self {
+        match self.events.last_mut().map(|event| &mut event.what) {
+            Some(What::Exec(exec)) => exec.cwd = Some(cwd),
+            Some(What::Snapshot(Snapshot {
+                found: Some(found), ..
+            })) => found.cwd = Some(cwd),
+            other => panic!("neither an exec nor one that was found: {other:?}"),
+        }
+        self
     }
 
     /// The process makes a thread.
@@ -192,6 +235,7 @@ impl Story {
             comm,
             argv: (!argv.is_empty())
                 .then(|| argv.iter().map(|arg| arg.as_bytes().to_vec()).collect()),
+            cwd: None,
         };
         let snapshot = Snapshot {
             parent: Some(parent),
@@ -228,6 +272,10 @@ impl Story {
             comm: creator.comm,
             ns_pid: Some(child),
             ns_level: Some(0),
+            fork_ns: None,
+            creator_rss: None,
+            creator_vms: None,
+            creator_page_tables: None,
         };
         self.tell(key.pid, key.pid, What::Fork(fork))
     }

@@ -60,7 +60,7 @@ fn key_text(key: ProcessKey) -> String {
 mod tests {
     use super::*;
     use crate::{
-        event::{Oom, OomScope, Usage},
+        event::{Directory, Oom, OomScope, Usage},
         model::testkit::Story,
     };
 
@@ -72,7 +72,11 @@ mod tests {
             .thread(10, 11)
             .rename(10, 11, "näme")
             .thread_exit(10, 11);
-        story.fork(10, 12).memory(12, 3).vfork(12, 13);
+        story
+            .fork(10, 12)
+            .call_took(70_000, 8192)
+            .memory(12, 3)
+            .vfork(12, 13);
         story.exec_bytes(13, 13, vec![b"x\xff\n=".to_vec(), vec![]]);
         let usage = Usage {
             faults_minor: Some(12),
@@ -95,6 +99,13 @@ mod tests {
         story.still_there(10, true).loss_row("memory", 5);
         story.environment(10, &["A=1 2", "B=\n"], true);
         story.found(1, 14, &["a b", "c"]).found(14, 15, &[]);
+        story.in_directory("/a \"b\"").exec(10, &["x"]);
+        story.in_directory_that_is(Directory {
+            path: b"a\xff".to_vec(),
+            is_cut: true,
+            is_deleted: true,
+            is_unreachable: true,
+        });
         let lines: Vec<String> = story.events().iter().map(line).collect();
         let (events, _) = parse(&lines.join("\n")).unwrap();
         assert_eq!(events, story.events());

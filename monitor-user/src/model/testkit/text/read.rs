@@ -4,9 +4,9 @@ use std::{collections::BTreeMap, str::FromStr};
 
 use crate::{
     event::{
-        Churn, Environment, Event, Exec, ExecFailed, Exit, Fork, Found, Loss, Memory, MmEnd, Moved,
-        Oom, OomScope, Reaped, Sender, SenderKind, Signal, Sleep, Snapshot, Subject, Thread,
-        ThreadExit, Usage, WaitState, What,
+        Churn, Directory, Environment, Event, Exec, ExecFailed, Exit, Fork, Found, Loss, Memory,
+        MmEnd, Moved, Oom, OomScope, Reaped, Sender, SenderKind, Signal, Sleep, Snapshot, Subject,
+        Thread, ThreadExit, Usage, WaitState, What,
     },
     units::ProcessKey,
 };
@@ -110,6 +110,10 @@ fn what(kind: &str, f: &mut Fields) -> Result<What, String> {
             comm: f.bytes("comm")?,
             ns_pid: f.known("ns_pid")?,
             ns_level: f.known("ns_level")?,
+            fork_ns: f.known("fork_ns")?,
+            creator_rss: f.known("creator_rss")?,
+            creator_vms: f.known("creator_vms")?,
+            creator_page_tables: f.known("creator_page_tables")?,
         }),
         "thread" => What::Thread(Thread {
             creator_tid: f.number("creator_tid")?,
@@ -265,6 +269,19 @@ fn found(f: &mut Fields) -> Result<Option<Found>, String> {
         has_executed: f.flag("executed")?,
         comm: f.bytes("comm")?,
         argv: Some(all(f, "arg")?).filter(|argv| !argv.is_empty()),
+        cwd: directory(f)?,
+    }))
+}
+
+fn directory(f: &mut Fields) -> Result<Option<Directory>, String> {
+    let path = f.take("cwd").map(|path| unquote(&path)).transpose()?;
+    let (is_cut, is_deleted) = (f.flag("cwd_cut")?, f.flag("cwd_deleted")?);
+    let is_unreachable = f.flag("cwd_unreachable")?;
+    Ok(path.map(|path| Directory {
+        path,
+        is_cut,
+        is_deleted,
+        is_unreachable,
     }))
 }
 
@@ -289,6 +306,7 @@ fn exec(f: &mut Fields) -> Result<Exec, String> {
         old_mm: f.known("old_mm")?,
         memory: f.memory("")?,
         argv,
+        cwd: directory(f)?,
     })
 }
 

@@ -2,7 +2,7 @@
 
 use super::{super::story::kind_of, key_text};
 use crate::{
-    event::{Churn, Event, Exec, Found, Memory, MmEnd, Oom, Subject, Usage, What},
+    event::{Churn, Directory, Event, Exec, Found, Memory, MmEnd, Oom, Subject, Usage, What},
     units::ProcessKey,
 };
 
@@ -89,6 +89,10 @@ fn write_fields(out: &mut Writer, what: &What) {
             out.bytes("comm", &f.comm);
             out.known("ns_pid", f.ns_pid.map(u64::from));
             out.known("ns_level", f.ns_level.map(u64::from));
+            out.known("fork_ns", f.fork_ns);
+            out.known("creator_rss", f.creator_rss);
+            out.known("creator_vms", f.creator_vms);
+            out.known("creator_page_tables", f.creator_page_tables);
         }
         What::Thread(t) => {
             out.number("creator_tid", t.creator_tid.into());
@@ -163,6 +167,15 @@ fn write_exec(out: &mut Writer, e: &Exec) {
     out.known("mm", e.mm);
     out.known("old_mm", e.old_mm);
     out.memory("", &e.memory);
+    write_directory(out, e.cwd.as_ref());
+}
+
+fn write_directory(out: &mut Writer, cwd: Option<&Directory>) {
+    let Some(cwd) = cwd else { return };
+    out.bytes("cwd", &cwd.path);
+    out.number("cwd_cut", cwd.is_cut.into());
+    out.number("cwd_deleted", cwd.is_deleted.into());
+    out.number("cwd_unreachable", cwd.is_unreachable.into());
 }
 
 fn write_mm_end(out: &mut Writer, end: &MmEnd) {
@@ -221,6 +234,7 @@ fn write_found(out: &mut Writer, found: &Found) {
     for arg in found.argv.iter().flatten() {
         out.bytes("arg", arg);
     }
+    write_directory(out, found.cwd.as_ref());
 }
 
 fn write_oom(out: &mut Writer, oom: &Oom) {
