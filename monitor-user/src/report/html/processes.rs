@@ -143,6 +143,10 @@ impl<'a> Rows<'a> {
                     @if let Some(arguments) = arguments(image) {
                         dt { "executed" }
                         dd.name { (arguments) }
+                        @if let Some(directory) = say::directory(image) {
+                            dt { "in the directory" }
+                            dd.name { (directory) }
+                        }
                     }
                 }
                 @for mark in &process.marks {
@@ -157,7 +161,11 @@ impl<'a> Rows<'a> {
         let mut facts = vec![("start", self.since_start(process.start_ns))];
         if let Some(creator) = process.creator {
             let how = process.created_by.unwrap_or("not known how");
-            facts.push(("created", format!("by {} ({how})", creator.pid)));
+            let took = process
+                .fork_ns
+                .map(|ns| format!(", which took {}", Nanos(ns)));
+            let took = took.unwrap_or_default();
+            facts.push(("created", format!("by {} ({how}{took})", creator.pid)));
         }
         if let Some(role) = process.role {
             facts.push(("part", words::role(role).to_owned()));

@@ -11,7 +11,7 @@ pub(super) use facts::{facts, word};
 pub(super) use pools::{pool_facts, pool_title, threads_only};
 pub(super) use trust::trust;
 
-use crate::report::{ProcessReport, Report};
+use crate::report::{ImageReport, ProcessReport, Report, escape::escape};
 
 /// One sentence. What comes from outside is escaped in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,4 +41,17 @@ pub(super) fn root(report: &Report) -> Option<&ProcessReport> {
 /// Time to count from, ns since boot.
 pub(super) fn origin(report: &Report) -> u64 {
     root(report).map_or(report.recording.start_ns, |root| root.start_ns)
+}
+
+/// Path of an image's directory with what is to be said of it, escaped.
+pub(super) fn directory(image: &ImageReport) -> Option<String> {
+    let path = escape(&image.cwd.as_ref()?.0);
+    let cut = if image.cwd_truncated { "…/" } else { "" };
+    let removed = if image.cwd_deleted { " (removed)" } else { "" };
+    let unmounted = if image.cwd_unreachable {
+        " (not mounted)"
+    } else {
+        ""
+    };
+    Some(format!("{cut}{path}{removed}{unmounted}"))
 }

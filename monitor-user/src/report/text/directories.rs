@@ -2,10 +2,10 @@
 
 use super::{Style, TextOptions};
 use crate::report::{
-    ImageReport, Report,
-    escape::{escape, shorten, shorten_left},
+    Report,
+    escape::{shorten, shorten_left},
     forest::Forest,
-    words,
+    say, words,
 };
 
 /// Directories that are listed, unless all is wanted.
@@ -19,13 +19,13 @@ pub(super) fn lines(report: &Report, forest: &Forest, options: TextOptions) -> V
     let last = |at: usize| report.processes[at].images.last();
     let root =
         (0..report.processes.len()).find(|at| Some(report.processes[*at].id()) == report.root);
-    let usual = root.and_then(|at| path(report.processes[at].images.first()?));
+    let usual = root.and_then(|at| say::directory(report.processes[at].images.first()?));
     let mut all: Vec<(String, Vec<usize>)> = Vec::new();
     let mut places = std::collections::HashMap::new();
     for at in 0..report.processes.len() {
         let image = last(at).filter(|image| image.how == "exec");
         let Some(path) = image
-            .and_then(path)
+            .and_then(say::directory)
             .filter(|path| Some(path) != usual.as_ref())
         else {
             continue;
@@ -75,17 +75,4 @@ fn named(report: &Report, forest: &Forest, members: &[usize]) -> String {
         0 => names,
         more => format!("{names} and {} more", words::grouped(more as u64)),
     }
-}
-
-/// Path of an image's directory with what is to be said of it, escaped.
-fn path(image: &ImageReport) -> Option<String> {
-    let path = escape(&image.cwd.as_ref()?.0);
-    let cut = if image.cwd_truncated { "…/" } else { "" };
-    let removed = if image.cwd_deleted { " (removed)" } else { "" };
-    let unmounted = if image.cwd_unreachable {
-        " (not mounted)"
-    } else {
-        ""
-    };
-    Some(format!("{cut}{path}{removed}{unmounted}"))
 }
