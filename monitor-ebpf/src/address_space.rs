@@ -32,6 +32,11 @@ fn enter(mm: Mm, is_copy: bool) -> Option<*mut AddressSpace> {
         (*new).id = new_id();
         (*new).flags = 0;
         (*new).arrivals = 0;
+        (*new).skipped = [0; 4];
+        (*new).skipped_anon = 0;
+        (*new).counts = [AddressSpace::NO_COUNT; 4];
+        (*new).looking = 0;
+        (*new).peak_most = 0;
         let memory = mm.memory();
         (*new).now = memory;
         // Fork and exec tell it themselves.
@@ -101,6 +106,7 @@ pub(crate) fn end(space: *mut AddressSpace, address: u64) {
             (*record).peak_vm = (*space).peak_vm;
             (*record).peak_swap = (*space).peak_swap;
             (*record).churn = (*space).churn;
+            (*record).peak_bound = positive((*space).peak_most - resident(&(*space).peak));
         }
     });
     // SAFETY: a map value.
@@ -137,7 +143,7 @@ pub(crate) fn look_again(space: *mut AddressSpace, mm: Mm, exactness: Exactness)
     for member in 0..4 {
         // Whether a record is due doesn't matter: one is about to tell all of it.
         let _due = match exactness {
-            Exactness::Exact => look::<1>(space, mm, member),
+            Exactness::Exact => look::<true, 1>(space, mm, member),
             Exactness::Shared => update(space, mm, member, mm.counter(member)),
         };
     }
@@ -183,11 +189,12 @@ pub(crate) fn update(space: *mut AddressSpace, mm: Mm, member: u32, value: i64) 
     unsafe {
         let before = (*space).now.rss[index];
         (*space).now.rss[index] = value;
-        changed(space, index, value, before)
+        changed(space, index, value, before, 0)
     }
 }
 
-/// What a new value of a kind means. Whether a record is due.
+/// What a new value of a kind means. Whether a record is due. `shown`: anonymous pages that came at events that were
+/// skipped, less those that went.
 ///
 /// # Safety
 /// `space` is a map value.
@@ -197,6 +204,7 @@ pub(crate) unsafe fn changed(
     index: usize,
     value: i64,
     before: i64,
+    shown: i64,
 ) -> bool {
     // SAFETY: a map value.
     unsafe {
@@ -209,8 +217,9 @@ pub(crate) unsafe fn changed(
             tree::rss(value - before);
         }
         let mut is_due = false;
-        if index == ANON && value > before && space.flags & AddressSpace::ENDING == 0 {
-            is_due = came(space, value - before);
+        let came_now = value - before - shown;
+        if index == ANON && came_now > 0 && space.flags & AddressSpace::ENDING == 0 {
+            is_due = came(space, came_now);
         }
         let whole = resident(&space.now);
         if whole > resident(&space.peak) {
@@ -219,7 +228,9 @@ pub(crate) unsafe fn changed(
         }
         // What a fork's copy began with is its creator's: it would hide what it does itself.
         let own = positive(whole - space.inherited);
-        is_due || resolution().is_due(value.abs_diff(space.sent.rss[index]), own)
+        // Where events are skipped half of it is left to these.
+        let moved = value.abs_diff(space.sent.rss[index]) << setting!(skips);
+        is_due || resolution().is_due(moved, own)
     }
 }
 
@@ -402,7 +413,7 @@ pub(crate) fn show_changed(space: *mut AddressSpace, mm: Mm, subject: Subject) {
 }
 
 #[inline(always)]
-fn resolution() -> Resolution {
+pub(crate) fn resolution() -> Resolution {
     Resolution {
         step_pages: setting!(step_pages),
         share_bits: setting!(share_bits),
@@ -414,11 +425,11 @@ pub(crate) const SWAP: usize = 2;
 
 /// File, anonymous and shared-memory pages; swap isn't resident.
 #[inline(always)]
-fn resident(memory: &Memory) -> i64 {
+pub(crate) fn resident(memory: &Memory) -> i64 {
     memory.rss[0] + memory.rss[1] + memory.rss[3]
 }
 
 #[inline(always)]
-fn positive(pages: i64) -> u64 {
+pub(crate) fn positive(pages: i64) -> u64 {
     if pages > 0 { pages as u64 } else { 0 }
 }

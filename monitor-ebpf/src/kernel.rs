@@ -19,7 +19,7 @@ use aya_ebpf::{
 use monitor_ebpf::abi::{COMM_LEN, MOST_CPUS, Memory, Parts, absent};
 
 use crate::{
-    emit::{count, now, setting},
+    emit::{count, cpu, now, setting},
     maps::{CPU_OFFSETS, UNSETTLED, layout},
 };
 
@@ -387,10 +387,27 @@ impl Mm {
             value += i64::from(part_at(parts.wrapping_add(unsafe { *offset })));
         }
         let is_settled = is_free && self.word::<IS_TYPED>(at!(mm_rss_stat) + place) == count;
-        Reading { value, is_settled }
+        Reading {
+            value,
+            count: count as i64,
+            is_settled,
+        }
     }
 
-    /// The same of four bytes.
+    /// The shared `count` of one RSS counter and the part of the running CPU (since 6.2), pages.
+    #[inline(always)]
+    pub(crate) fn own_part(self, member: u32) -> Option<(i64, i64)> {
+        let place = at!(mm_rss_stride) * fixed(member);
+        let parts = self.word::<true>(at!(mm_rss_parts) + place);
+        let offset = CPU_OFFSETS.get_ptr(cpu())?;
+        // SAFETY: a map value.
+        let part = part_at(parts.wrapping_add(unsafe { *offset }));
+        // Behind the part: what of it has been added to `count` is seen there.
+        let count = self.word::<true>(at!(mm_rss_stat) + place);
+        Some((count as i64, i64::from(part)))
+    }
+
+    /// Four bytes, as [`Self::word`].
     #[inline(always)]
     fn half_word<const IS_TYPED: bool>(self, place: u32) -> u32 {
         if !IS_TYPED {
@@ -447,6 +464,8 @@ impl Mm {
 pub(crate) struct Reading {
     /// Pages.
     pub(crate) value: i64,
+    /// The shared part of it.
+    pub(crate) count: i64,
     /// No CPU has added its part to the shared `count` meanwhile.
     pub(crate) is_settled: bool,
 }

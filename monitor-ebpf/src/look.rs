@@ -3,9 +3,9 @@
 use monitor_ebpf::abi::AddressSpace;
 
 use crate::{
-    address_space::{ANON, SWAP, came, changed, note_ending},
+    address_space::{ANON, SWAP, came, changed, note_ending, resident},
     atomic,
-    emit::count,
+    emit::{count, setting},
     kernel::Mm,
     maps::UNSETTLED,
     tree,
@@ -16,16 +16,20 @@ pub(crate) const MOST_READS: u32 = 4;
 
 /// Looks at a lock until it is free, in one try. It is held while a few words are written, which takes up to a microsecond
 /// where another CPU wants them too.
-pub(crate) const MOST_WAITS: u32 = 7;
+pub(crate) const MOST_WAITS: u32 = 6;
 
-/// Reads a counter. Whether a record is due.
+/// Reads a counter. Whether a record is due. `IS_TYPED` and `WAITS`: see [`Mm::reading`].
 ///
 /// What a CPU has read is old when another one has changed the counter meanwhile and written down what it
 /// read. So each says that it is there before it reads, and reads again if another one came. A value that was read while
 /// a part of it moved ([`Mm::reading`]) is taken only if no try got a better one: it may be off by what CPUs keep to
 /// themselves, so no peak and no record is made of it. What moved was another CPU's, whose event is about to come.
 #[inline(always)]
-pub(crate) fn look<const WAITS: u32>(space: *mut AddressSpace, mm: Mm, member: u32) -> bool {
+pub(crate) fn look<const IS_TYPED: bool, const WAITS: u32>(
+    space: *mut AddressSpace,
+    mm: Mm,
+    member: u32,
+) -> bool {
     let index = (member & 3) as usize;
     note_ending(space, mm);
     let mut is_due = false;
@@ -33,10 +37,12 @@ pub(crate) fn look<const WAITS: u32>(space: *mut AddressSpace, mm: Mm, member: u
     unsafe {
         let arrivals = &raw mut (*space).arrivals;
         let place = (&raw mut (*space).now.rss).cast::<i64>().add(index);
+        let mut shown = begin(space, index);
         atomic::add(arrivals, 1);
+        let mut count_then = AddressSpace::NO_COUNT;
         for round in 1..=MOST_READS {
             let seen = arrivals.read_volatile();
-            let reading = mm.reading::<true, WAITS>(member);
+            let reading = mm.reading::<IS_TYPED, WAITS>(member);
             if !reading.is_settled && round < MOST_READS {
                 continue;
             }
@@ -54,11 +60,56 @@ pub(crate) fn look<const WAITS: u32>(space: *mut AddressSpace, mm: Mm, member: u
                 }
                 break;
             }
-            is_due |= changed(space, index, reading.value, before);
+            is_due |= changed(space, index, reading.value, before, shown);
+            shown = 0;
             if arrivals.read_volatile() == seen {
+                count_then = reading.count;
                 break;
             }
         }
+        finish(space, index, count_then);
     }
     is_due
+}
+
+/// Says that a look at a counter begins, where events are skipped: what is skipped from now on is not in it for sure.
+/// Anonymous pages that came at events that were skipped, less those that went.
+///
+/// # Safety
+/// `space` is a map value.
+#[inline(always)]
+unsafe fn begin(space: *mut AddressSpace, index: usize) -> i64 {
+    if setting!(skips) == 0 {
+        return 0;
+    }
+    // SAFETY: a map value; other CPUs write it at once.
+    unsafe {
+        atomic::add(&raw mut (*space).looking, 1);
+        let skipped = (&raw mut (*space).skipped).cast::<i64>().add(index);
+        let _anew = atomic::exchange(skipped, 0);
+        if index == ANON {
+            atomic::exchange(&raw mut (*space).skipped_anon, 0)
+        } else {
+            0
+        }
+    }
+}
+
+/// Says that it is over. `count`: the shared part of the counter, or [`AddressSpace::NO_COUNT`] if it wasn't read as it
+/// should be, so that the next event looks again.
+///
+/// # Safety
+/// `space` is a map value.
+#[inline(always)]
+unsafe fn finish(space: *mut AddressSpace, index: usize, count: i64) {
+    if setting!(skips) == 0 {
+        return;
+    }
+    // SAFETY: a map value; other CPUs write it at once.
+    unsafe {
+        let counts = (&raw mut (*space).counts).cast::<i64>();
+        counts.add(index).write_volatile(count);
+        atomic::raise(&raw mut (*space).peak_most, resident(&(*space).now));
+        atomic::add(&raw mut (*space).looking, -1);
+    }
 }

@@ -61,6 +61,8 @@ mod preempt;
 #[cfg(target_arch = "bpf")]
 mod signal;
 #[cfg(target_arch = "bpf")]
+mod skip;
+#[cfg(target_arch = "bpf")]
 mod snapshot;
 #[cfg(target_arch = "bpf")]
 mod switch;

@@ -40,7 +40,7 @@ static CONFIG: Config = Config {
     sees_calls: 0,
     calls: [0; 8],
     groups: 0,
-    reserved: 0,
+    skips: 0,
 };
 
 /// The frozen [`Layout`]: its fields are constants to the verifier, not to the compiler, so each
@@ -165,6 +165,10 @@ pub(crate) static CPU_OFFSETS: Array<u64> = Array::with_max_entries(1, 0);
 /// Looks at a counter that didn't hold still in any try, per CPU.
 #[map]
 pub(crate) static UNSETTLED: PerCpuArray<u64> = PerCpuArray::with_max_entries(1, 0);
+
+/// What each CPU kept to itself of counters when it saw the last change of them, by [`crate::skip::place`].
+#[map]
+pub(crate) static PARTS: PerCpuArray<i64> = PerCpuArray::with_max_entries(1, 0);
 
 /// Something of which each CPU has a part: what [`CPU_OFFSETS`] is found by.
 #[map]

@@ -9,9 +9,9 @@ use crate::{
     emit::{Subject, setting},
     filter,
     kernel::{Mm, current_mm, rss_member, rss_value},
-    look::{MOST_WAITS, look},
     pass::{Pass, is_change_seen, saw_change},
     preempt::undisturbed,
+    skip::follow,
 };
 
 /// A resident-set counter changed, of which threads keep parts to themselves (before 6.2).
@@ -71,7 +71,7 @@ pub(crate) fn rss_stat_exactly_again(ctx: BtfTracePointContext) -> i32 {
 
 #[inline(always)]
 fn exactly(space: *mut AddressSpace, mm: Mm, member: u32) {
-    if look::<MOST_WAITS>(space, mm, member) {
+    if follow(space, mm, member) {
         show(space, mm.parts(), owner(mm));
     } else {
         charge::note();

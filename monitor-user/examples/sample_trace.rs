@@ -126,6 +126,7 @@ fn events() -> Vec<(ProcessKey, What)> {
     let cpu_ns = 1_000_000;
     events.push((CHILD, What::ThreadExit(ThreadExit { cpu_ns, threads: 1 })));
     let end = MmEnd {
+        peak_bound: 0,
         mm: 3,
         peak: memory(50),
         peak_ns: 5_200_000_000,

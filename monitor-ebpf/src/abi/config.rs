@@ -18,6 +18,9 @@ pub const fn absent(offset: Offset) -> bool {
 /// CPUs the largest program takes a third of what it may, with 1,024 it is refused (6.18).
 pub const MOST_CPUS: u32 = 512;
 
+/// Counters whose parts a CPU remembers, where looks at them are skipped: a power of two.
+pub const PARTS: u32 = 1024;
+
 /// Where things are in the running kernel, found by name in its BTF.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoBytes, Immutable)]
@@ -211,8 +214,8 @@ pub struct Config {
     pub calls: [u32; 8],
     /// 1: processes of a control group are recorded, from the moment that they are in it.
     pub groups: u32,
-    /// Zero.
-    pub reserved: u32,
+    /// 1: counters aren't added up at every event, but before what was skipped could reach the resolution.
+    pub skips: u32,
 }
 
 impl Config {

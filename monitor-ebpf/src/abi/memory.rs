@@ -159,9 +159,11 @@ pub struct MmEndRecord {
     pub peak_swap: u64,
     /// What has happened to its anonymous pages, the tear-down not counted.
     pub churn: Churn,
+    /// Pages by which the highest sum of file + anonymous + shared pages may have been higher than [`Self::peak`].
+    pub peak_bound: u64,
 }
 
-assert_layout!(MmEndRecord, 160, { header: 0, mm: 32, peak: 40, peak_ns: 80, last: 88, peak_vm: 128, peak_swap: 136, churn: 144 });
+assert_layout!(MmEndRecord, 168, { header: 0, mm: 32, peak: 40, peak_ns: 80, last: 88, peak_vm: 128, peak_swap: 136, churn: 144, peak_bound: 160 });
 
 #[cfg(test)]
 mod tests {

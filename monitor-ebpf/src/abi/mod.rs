@@ -22,7 +22,7 @@ mod tracked;
 pub use call::{CallRecord, PathRecord};
 pub use calls::{KERNEL_CALL, NOTHING, PREEMPT_DISABLE, PREEMPT_ENABLE};
 pub use charge::ChargeState;
-pub use config::{Config, Layout, MOST_CPUS, Offset, absent};
+pub use config::{Config, Layout, MOST_CPUS, Offset, PARTS, absent};
 pub use environment::{ENV_CHUNK, ENV_CHUNKS, EnvRecord};
 pub use header::{Header, Kind, Priority, Rescue};
 pub use memory::{Churn, Memory, MemoryRecord, MmEndRecord, Parts, Resolution, TreeSums};

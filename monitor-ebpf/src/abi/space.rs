@@ -46,15 +46,28 @@ pub struct AddressSpace {
     pub sent_churn: Churn,
     /// Anonymous pages that it was forked with; 0 after an exec.
     pub inherited: i64,
+    /// Where counters aren't added up at every event: pages by which each kind has moved, up or down, since it was added
+    /// up last, at most.
+    pub skipped: [i64; 4],
+    /// Anonymous pages that came at these events, less those that went.
+    pub skipped_anon: i64,
+    /// The shared `count` of each kind when it was added up last; [`AddressSpace::NO_COUNT`]: it is to be added up.
+    pub counts: [i64; 4],
+    /// Looks at counters that are going on.
+    pub looking: i64,
+    /// RSS was at most this at every event, pages; 0 where that is [`Self::peak`].
+    pub peak_most: i64,
 }
 
 impl AddressSpace {
     /// Being torn down: what it gives back now must not look like its last state.
     pub const ENDING: u64 = 1;
+    /// What no counter is.
+    pub const NO_COUNT: i64 = i64::MIN;
 }
 
-assert_layout!(AddressSpace, 296, {
+assert_layout!(AddressSpace, 384, {
     id: 0, flags: 8, arrivals: 16, now: 24, sent: 64, sent_parts: 104, peak: 136, peak_ns: 176, last: 184,
     peak_vm: 224, peak_swap: 232, settled_vm: 240, settled_stack: 248, churn: 256, sent_churn: 272,
-    inherited: 288,
+    inherited: 288, skipped: 296, skipped_anon: 328, counts: 336, looking: 368, peak_most: 376,
 });

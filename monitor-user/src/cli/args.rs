@@ -129,6 +129,10 @@ pub(super) struct RecordArguments {
     /// For tests of rtrace.
     #[arg(long, value_name = "CPUS", hide = true)]
     pub(super) most_cpus: Option<u32>,
+    /// Add up what each CPU keeps to itself of counters at every event only up to so many possible CPUs, and not up to
+    /// 8. For tests of rtrace.
+    #[arg(long, value_name = "CPUS", hide = true)]
+    pub(super) full_sum_cpus: Option<u32>,
     /// Print the messages of the BPF programs. For developers of rtrace.
     #[arg(long, hide = true)]
     pub(super) debug_bpf: bool,

@@ -44,6 +44,7 @@ pub(super) fn run(arguments: &RecordArguments) -> anyhow::Result<ExitCode> {
         without: arguments.without.clone(),
         passes: arguments.passes,
         most_cpus: arguments.most_cpus,
+        full_sum_cpus: arguments.full_sum_cpus,
         failed_calls: !arguments.no_failed_calls,
         verify: arguments.verify,
         debug: arguments.debug_bpf,

@@ -131,6 +131,7 @@ fn mm_end(record: &MmEndRecord, page_size: u64) -> MmEnd {
         peak_vms: record.peak_vm.saturating_mul(page_size),
         peak_swap: record.peak_swap.saturating_mul(page_size),
         churn: Some(churn(record.churn, page_size)),
+        peak_bound: record.peak_bound.saturating_mul(page_size),
     }
 }
 

@@ -69,4 +69,7 @@ pub struct MmEnd {
     pub peak_swap: u64,
     /// What had happened to its anonymous pages; `None` in traces of before version 1.2.
     pub churn: Option<Churn>,
+    /// The highest RSS may have been higher by this, bytes. 0 also in traces of before version 1.5, whose counters were
+    /// added up at every event.
+    pub peak_bound: u64,
 }

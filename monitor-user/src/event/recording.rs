@@ -11,6 +11,7 @@ use super::{Charge, Conditions, RecordedGroup, Verification};
 /// A recorder that was killed leaves the fields marked "end" at what was known when it last wrote.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Recording {
     /// Version of rtrace that recorded.
     pub rtrace_version: String,
@@ -68,6 +69,9 @@ pub struct Recording {
     /// next event its value may be off by twice what CPUs keep to themselves (the larger of 32 pages and two for each
     /// CPU, times the CPUs); peaks aren't taken from it. 0 also in traces of before version 1.5.
     pub unsettled_looks: u64,
+    /// Counters weren't added up at every event: peaks of RSS may have been higher than told by less than what makes a row
+    /// due. Not so in traces of before version 1.5.
+    pub skips_looks: bool,
     /// End: highest sum of RSS over all address spaces, each once, at any event, bytes; `None` where the
     /// kernel side doesn't keep it, since counters can't be read exactly.
     pub peak_rss_sum_bytes: Option<u64>,

@@ -133,6 +133,16 @@ pub struct SumPeak {
     pub time_ns: u64,
 }
 
+/// By how much a sum of RSS that the kernel side kept may have been higher, bytes: each address space may have moved by
+/// less than its resolution at events that were skipped.
+fn skipped_bound(recording: &Recording, rss: u64, spaces: u64) -> u64 {
+    if !recording.skips_looks {
+        return 0;
+    }
+    let steps = recording.resolution_bytes.saturating_mul(spaces);
+    steps.saturating_add(share(recording, rss))
+}
+
 /// The highest sum of RSS: as the kernel side kept it at every event, else from rows.
 ///
 /// `spaces`: most address spaces at once, since the true peak may have been at another moment than that of
@@ -144,7 +154,7 @@ pub fn sum_peak(summary: &Summary, recording: &Recording, spaces: u64) -> Option
     if let Some((rss, time_ns)) = kept.filter(|(rss, _)| *rss >= rows.rss) {
         return Some(SumPeak {
             rss,
-            bound: 0,
+            bound: skipped_bound(recording, rss, spaces),
             time_ns,
         });
     }

@@ -14,6 +14,8 @@ pub(super) struct Track {
     pub(super) peak: Memory,
     /// That moment.
     pub(super) peak_ns: u64,
+    /// The highest RSS at any event may have been higher by this, bytes.
+    pub(super) peak_bound: u64,
     /// Highest VMS, bytes.
     pub(super) peak_vms: u64,
     /// Highest swap, bytes.
@@ -37,10 +39,12 @@ impl Track {
     /// Takes what the kernel side kept. Its peak wins unless a row tells of a higher one, which
     /// can happen only if rows and end come from different counters.
     pub(super) fn note_end(&mut self, end: &MmEnd) {
+        let most = end.peak.rss().saturating_add(end.peak_bound);
         if !self.seen || end.peak.rss() >= self.peak.rss() {
             self.peak = end.peak;
             self.peak_ns = end.peak_ns;
         }
+        self.peak_bound = most.saturating_sub(self.peak.rss());
         self.peak_vms = self.peak_vms.max(end.peak_vms).max(end.peak.vms);
         self.peak_swap = self.peak_swap.max(end.peak_swap).max(end.peak.swap);
         self.seen = true;

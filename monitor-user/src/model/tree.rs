@@ -301,6 +301,8 @@ pub struct ImageMemory {
     pub peak: Memory,
     /// That moment, ns since boot.
     pub peak_ns: u64,
+    /// Where the kernel side kept the peak: it may have been higher by this, bytes.
+    pub peak_bound: u64,
     /// Highest VMS, bytes.
     pub peak_vms: u64,
     /// Highest swap use, bytes.

@@ -75,8 +75,19 @@ pub(super) fn config(btf: &Btf, options: &LoadOptions<'_>) -> Config {
         sees_calls: u32::from(options.failed_calls && !is_left_out(SYS_EXIT)),
         calls: calls(),
         groups: u32::from(options.attach.group.is_some()),
-        reserved: 0,
+        skips: u32::from(skips(possible, options)),
     }
+}
+
+/// Possible CPUs up to which all their parts of a counter are added up at every event, however many are asked for.
+const FULL_SUM_CPUS: u32 = 8;
+
+/// Whether events are skipped as long as what was skipped can't reach the resolution. Not where every change is to be
+/// shown, nor where values are to be compared with `/proc`.
+fn skips(possible: u32, options: &LoadOptions<'_>) -> bool {
+    possible > options.full_sum_cpus.unwrap_or(FULL_SUM_CPUS)
+        && options.resolution.step_bytes > 0
+        && !options.verify
 }
 
 /// Numbers of the system calls that are told of, in the order of [`Config::calls`].
@@ -109,6 +120,7 @@ fn faults(btf: &Btf, is_left_out: &impl Fn(&str) -> bool) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::{attach::Attach, load::Resolution};
 
     #[test]
     fn parts_of_512_cpus_are_added_up_and_of_more_are_not() {
@@ -118,5 +130,30 @@ mod tests {
         // A test may ask for fewer, and nobody for more.
         assert!(adds_up_too_much(1, 0));
         assert!(adds_up_too_much(513, u32::MAX));
+    }
+
+    #[test]
+    fn looks_are_skipped_from_9_cpus_on_unless_every_change_is_wanted() {
+        let attach = Attach::default();
+        let mut options = LoadOptions {
+            buffer_bytes: 1 << 16,
+            resolution: Resolution::default(),
+            without: &[],
+            passes: None,
+            most_cpus: MOST_CPUS,
+            full_sum_cpus: None,
+            verify: false,
+            failed_calls: true,
+            attach: &attach,
+            debug: false,
+        };
+        assert!(!skips(8, &options) && skips(9, &options));
+        options.full_sum_cpus = Some(0);
+        assert!(skips(1, &options));
+        options.verify = true;
+        assert!(!skips(9, &options));
+        options.verify = false;
+        options.resolution.step_bytes = 0;
+        assert!(!skips(9, &options));
     }
 }

@@ -7,7 +7,7 @@ use aya::{
     programs::{BtfTracePoint, ProgramError},
 };
 use log::Log;
-use monitor_ebpf::abi::{Config, Layout, MOST_CPUS, Rescue, absent};
+use monitor_ebpf::abi::{Config, Layout, MOST_CPUS, PARTS, Rescue, absent};
 use zerocopy::IntoBytes;
 
 use super::{
@@ -85,6 +85,10 @@ pub(super) struct LoadOptions<'a> {
     pub(super) passes: Option<Passes>,
     /// Possible CPUs up to which their parts of counters are added up; at most [`MOST_CPUS`].
     pub(super) most_cpus: u32,
+    /// Possible CPUs up to which these parts are added up at every event; `None`: as many as is cheap.
+    pub(super) full_sum_cpus: Option<u32>,
+    /// What is recorded is compared with `/proc`.
+    pub(super) verify: bool,
     /// Calls of exec and fork that fail are told of.
     pub(super) failed_calls: bool,
     /// Which processes that are there already are recorded.
@@ -110,6 +114,8 @@ pub(super) struct Loaded {
     steps: Vec<(&'static str, f64)>,
     /// Counters can be read with what CPUs keep to themselves.
     pub(super) is_exact: bool,
+    /// Not at every event.
+    skips: bool,
 }
 
 /// Loads and attaches everything, as a recording would, and lets go of it again: how long each step
@@ -124,6 +130,8 @@ pub fn try_load() -> Result<Vec<(&'static str, f64)>, LoadError> {
         without: &[],
         passes: None,
         most_cpus: MOST_CPUS,
+        full_sum_cpus: None,
+        verify: false,
         failed_calls: true,
         attach: &Attach::default(),
         debug: false,
@@ -218,6 +226,7 @@ impl Loaded {
             sleep_ns: (config.sees_switches != 0).then_some(config.sleep_ns),
             steps: watch.steps,
             is_exact,
+            skips: is_exact && config.skips != 0,
         })
     }
 
@@ -225,6 +234,7 @@ impl Loaded {
     pub(super) fn note(&self, recording: &mut Recording) {
         recording.rss_bound_bytes = self.rss_bound.bytes;
         recording.rss_bound_per_thread = self.rss_bound.is_per_thread;
+        recording.skips_looks = self.skips;
         recording.verified_instructions = self.verified_instructions();
         recording.sleep_ns = self.sleep_ns;
         recording.stand_ins.clone_from(&self.stand_ins);
@@ -318,6 +328,7 @@ fn load(
         .override_global("AYA_LOG_LEVEL", &log_level, false)
         .map_max_entries("EVENTS", options.buffer_bytes)
         .map_max_entries("CPU_OFFSETS", config.cpus)
+        .map_max_entries("PARTS", if config.skips != 0 { PARTS } else { 1 })
         .load(&object(btf))
         .map_err(|error| not_permitted(&error).unwrap_or_else(|| LoadError::Object(chain(&error))))
 }

@@ -28,6 +28,8 @@ pub struct Options {
     /// Possible CPUs up to which their parts of counters are added up, for tests; `None`: as many as the kernel's
     /// verifier takes.
     pub most_cpus: Option<u32>,
+    /// Possible CPUs up to which these parts are added up at every event, for tests; `None`: as many as is cheap.
+    pub full_sum_cpus: Option<u32>,
     /// Calls of exec and fork that fail are told of, at some cost for each system call on the host.
     pub failed_calls: bool,
     /// Compare what is recorded with `/proc` meanwhile.

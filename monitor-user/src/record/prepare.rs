@@ -158,6 +158,8 @@ fn load(options: &Options, buffer_bytes: u32) -> Result<Loaded, LoadError> {
         without: &options.without,
         passes: options.passes,
         most_cpus: options.most_cpus.unwrap_or(MOST_CPUS),
+        full_sum_cpus: options.full_sum_cpus,
+        verify: options.verify,
         failed_calls: options.failed_calls,
         attach: &options.attach,
         debug: options.debug,

@@ -378,6 +378,7 @@ impl<'a> Row<'a> {
             peak_vms: self.u64(Col::PeakVms)?,
             peak_swap: self.u64(Col::PeakSwap)?,
             churn: self.churn(),
+            peak_bound: self.u64(Col::PeakRssBound).unwrap_or(0),
         })
     }
 

@@ -260,6 +260,7 @@ impl Rows {
         self.u64(Col::PeakSwap, end.peak_swap);
         self.u64(Col::PeakVms, end.peak_vms);
         self.churn(end.churn.as_ref());
+        self.u64(Col::PeakRssBound, end.peak_bound);
     }
 
     fn reaped(&mut self, reaped: event::Reaped) {

@@ -249,6 +249,7 @@ columns! {
     SwapAtPeak "swap_at_peak" Int64 "bytes" [MmEnd], "Memory swapped out at `peak_ns`.";
     VmsAtPeak "vms_at_peak" Int64 "bytes" [MmEnd], "Size of all mappings at `peak_ns`.";
     PeakSwap "peak_swap" Int64 "bytes" [MmEnd], "Most memory ever swapped out.";
+    PeakRssBound "peak_rss_bound" Int64 "bytes" [MmEnd], "The highest RSS may have been higher by this (since 1.5).";
     PeakVms "peak_vms" Int64 "bytes" [MmEnd], "Largest size of all mappings ever.";
     CreatorPid "creator_pid" UInt32 "" [Fork], "Process that created the subject; null for the recorded command itself.";
     CreatorStartNs "creator_start_ns" Int64 "ns" [Fork], "When that process was created, since boot.";

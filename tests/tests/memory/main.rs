@@ -284,6 +284,26 @@ fn where_parts_of_cpus_are_not_added_up_memory_is_within_the_stated_bound() -> a
     Ok(())
 }
 
+/// As on a host with more than 8 possible CPUs.
+#[test]
+fn where_looks_are_skipped_memory_is_within_the_same_bound() -> anyhow::Result<()> {
+    let _alone = harness::alone()?;
+    let run = run(&["--full-sum-cpus=0"], &["tour"])?;
+    run.report()?;
+    run.compare()?;
+    let steps = if harness::is_emulated() {
+        "300"
+    } else {
+        "3000"
+    };
+    for seed in ["4", "5"] {
+        let run = self::run(&["--full-sum-cpus=0"], &["walk", seed, steps])?;
+        run.report()?;
+        run.compare().with_context(|| format!("seed {seed}"))?;
+    }
+    Ok(())
+}
+
 #[test]
 fn a_resolution_of_one_s_own_holds_too() -> anyhow::Result<()> {
     let _alone = harness::alone()?;

@@ -137,6 +137,7 @@ fn of_track(
         floors: own.map(|(space, _)| space.floors).unwrap_or_default(),
         peak: track.peak,
         peak_ns: track.peak_ns,
+        peak_bound: track.peak_bound,
         peak_vms: track.peak_vms,
         peak_swap: track.peak_swap,
         end_rss,

@@ -51,6 +51,31 @@ fn the_kernels_peak_wins_over_rows() {
 }
 
 #[test]
+fn a_peak_of_which_looks_were_skipped_keeps_its_bound() {
+    let at = |mib: u64| Memory {
+        anon: mib * MIB,
+        ..Memory::default()
+    };
+    let bound = |row: u64, peak: u64, peak_bound: u64| {
+        let end = crate::event::MmEnd {
+            mm: 1,
+            peak: at(peak),
+            peak_bound: peak_bound * MIB,
+            ..crate::event::MmEnd::default()
+        };
+        let mut track = crate::model::memory::Track::default();
+        track.note(START, at(row));
+        track.note_end(&end);
+        (track.peak.rss() / MIB, track.peak_bound / MIB)
+    };
+    assert_eq!(bound(5, 7, 2), (7, 2));
+    assert_eq!(bound(7, 7, 0), (7, 0));
+    // A row that is higher than what the kernel kept: so much less is not known.
+    assert_eq!(bound(8, 7, 2), (8, 1));
+    assert_eq!(bound(10, 7, 2), (10, 0));
+}
+
+#[test]
 fn a_vfork_child_shares_and_counts_once() {
     let mut story = Story::new();
     story

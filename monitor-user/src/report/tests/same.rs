@@ -84,6 +84,25 @@ fn a_peak_that_rests_on_rows_has_a_wider_bound() {
 }
 
 #[test]
+fn a_sum_of_which_looks_were_skipped_may_have_been_higher_by_the_resolution() {
+    let bound = |skips: bool| {
+        let mut story = Story::new();
+        story.root(10, &["x"]).memory(10, 99).after(1).exit(10, 0);
+        story.recording(|r| {
+            r.rss_bound_bytes = 0;
+            r.skips_looks = skips;
+            r.resolution_share = 256;
+            r.peak_rss_sum_bytes = Some(512 << 20);
+            r.peak_rss_sum_ns = Some(1);
+        });
+        report(&story).tree.peak_rss_sum_bound_bytes
+    };
+    assert_eq!(bound(false), Some(0));
+    // Of the one address space that there was at a time, and a 256th of the sum.
+    assert_eq!(bound(true), Some((64 << 10) + (2 << 20)));
+}
+
+#[test]
 fn a_bound_for_each_thread_grows_with_the_threads() {
     let mut story = Story::new();
     story

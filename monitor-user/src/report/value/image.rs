@@ -84,7 +84,7 @@ pub(super) fn image(
     let counters = counter_bound(recording, threads).saturating_mul(KINDS);
     let bound = |memory: ImageMemory| {
         if memory.kept_at_every_event {
-            counters
+            counters.saturating_add(memory.peak_bound)
         } else {
             sum_bound(recording, memory.peak.rss(), 1, threads)
         }

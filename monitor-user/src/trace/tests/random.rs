@@ -242,6 +242,7 @@ impl Random {
             peak_vms: self.u64(),
             peak_swap: self.u64(),
             churn: self.some(Self::churn),
+            peak_bound: self.u64(),
         }
     }
 

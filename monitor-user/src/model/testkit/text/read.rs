@@ -226,6 +226,7 @@ fn read_mm_end(f: &mut Fields) -> Result<MmEnd, String> {
         peak_vms: f.number("highest_vms")?,
         peak_swap: f.number("highest_swap")?,
         churn: f.churn()?,
+        peak_bound: f.known("peak_bound")?.unwrap_or(0),
     })
 }
 

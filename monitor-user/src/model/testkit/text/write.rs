@@ -186,6 +186,10 @@ fn write_mm_end(out: &mut Writer, end: &MmEnd) {
     out.number("highest_vms", end.peak_vms);
     out.number("highest_swap", end.peak_swap);
     out.churn(end.churn.as_ref());
+    out.known(
+        "peak_bound",
+        Some(end.peak_bound).filter(|bound| *bound > 0),
+    );
 }
 
 fn write_watched(out: &mut Writer, what: &What) {
