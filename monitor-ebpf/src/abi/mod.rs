@@ -39,7 +39,7 @@ pub use space::AddressSpace;
 pub use tracked::TrackedProcess;
 
 /// Raised whenever a layout in this module changes; written into every trace.
-pub const ABI_VERSION: u32 = 5;
+pub const ABI_VERSION: u32 = 6;
 
 /// Asserts size and field offsets of a record at compile time.
 ///

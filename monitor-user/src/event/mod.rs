@@ -6,6 +6,7 @@
 mod call;
 mod charge;
 mod conditions;
+mod container;
 mod environment;
 mod group;
 mod memory;
@@ -19,6 +20,7 @@ mod wait;
 pub use call::{ExecFailed, Moved};
 pub use charge::{Charge, ChargeScope, ChargeSplit};
 pub use conditions::{Conditions, HeldLimit, Ulimit};
+pub use container::Container;
 pub use environment::{Environment, Kept};
 pub use group::RecordedGroup;
 pub use memory::{Churn, Memory, MmEnd, Parts};

@@ -27,11 +27,18 @@ pub(super) fn lines(report: &Report, options: TextOptions) -> Vec<String> {
         .exit
         .as_ref()
         .is_some_and(|exit| exit.code != Some(0));
-    let mut facts = vec![
+    let group = report.recording.group.as_ref();
+    // The heading names the container, where there is one.
+    let group = group.filter(|group| group.container.is_some() && group.path.is_some());
+    let mut facts: Vec<_> = group
+        .map(|group| (words::control_group(group), false))
+        .into_iter()
+        .collect();
+    facts.extend([
         (ending, failed),
         (processes(report), false),
         (memory(report), false),
-    ];
+    ]);
     facts.extend(polled(report).map(|line| (line, false)));
     facts.extend(request(report).map(|line| (line, false)));
     facts.extend(charge::lines(report).into_iter().map(|line| (line, false)));
