@@ -151,6 +151,7 @@ fn show(task: Task, time_ns: u64, mm: u64, memory: Memory) {
         pid,
         tid: pid,
     };
+    let (ns_pid, ns_level) = task.namespace_pid();
     emit::<SnapshotRecord>(Kind::SNAPSHOT, time_ns, subject, |record| {
         // SAFETY: room that was just reserved.
         unsafe {
@@ -160,6 +161,8 @@ fn show(task: Task, time_ns: u64, mm: u64, memory: Memory) {
             // Read after it was entered: if somebody is alive now, the end is still to be seen.
             (*record).threads = task.signals().live_threads();
             (*record).is_forked = u32::from(task.has_only_forked());
+            (*record).ns_pid = ns_pid;
+            (*record).ns_level = ns_level;
             (*record).reserved = 0;
             (*record).memory = memory;
             task.read_comm(&raw mut (*record).comm);

@@ -71,6 +71,25 @@ pub struct Group {
     pub hierarchy: Option<String>,
     /// Its first process, ns since boot.
     pub first_ns: Option<u64>,
+    /// The container that has it.
+    pub container: Option<Container>,
+}
+
+/// A container.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Container {
+    /// Its full id.
+    pub id: Option<String>,
+    /// Its name.
+    pub name: Option<String>,
+    /// What keeps it.
+    pub runtime: Option<String>,
+    /// Its pod's name.
+    pub pod: Option<String>,
+    /// Its pod's id.
+    pub pod_id: Option<String>,
+    /// Its pod's namespace.
+    pub namespace: Option<String>,
 }
 
 /// How it was recorded.

@@ -22,6 +22,10 @@ pub struct SnapshotRecord {
     pub threads: u32,
     /// 1: it has executed nothing since it was forked (`PF_FORKNOEXEC`).
     pub is_forked: u32,
+    /// See [`super::ForkRecord`].
+    pub ns_pid: u32,
+    /// See [`super::ForkRecord`].
+    pub ns_level: u32,
     /// Zero.
     pub reserved: u32,
     /// Memory of `mm`.
@@ -30,7 +34,7 @@ pub struct SnapshotRecord {
     pub comm: [u8; COMM_LEN],
 }
 
-assert_layout!(SnapshotRecord, 120, {
-    header: 0, mm: 32, parent_start_ns: 40, parent_pid: 48, threads: 52, is_forked: 56, reserved: 60, memory: 64,
-    comm: 104,
+assert_layout!(SnapshotRecord, 128, {
+    header: 0, mm: 32, parent_start_ns: 40, parent_pid: 48, threads: 52, is_forked: 56, ns_pid: 60, ns_level: 64,
+    reserved: 68, memory: 72, comm: 112,
 });

@@ -2,12 +2,12 @@
 
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum, builder::NonEmptyStringValueParser};
 
 use crate::{
     host::memory_group::Choice,
     model::Quantity,
-    record::{After, Passes, Resolution},
+    record::{After, Named, Passes, Resolution},
     report::{
         check::{Denial, Expectation, quantities},
         lanes::By,
@@ -111,6 +111,11 @@ pub(super) struct RecordArguments {
     /// /proc/PID/cgroup says. Only for root.
     #[arg(long, value_name = "PATH", conflicts_with_all = ["command", "pid", "whole_host", "wait_all"])]
     pub(super) cgroup: Option<String>,
+    /// Record the processes in this container of Docker, Podman or Kubernetes: its name, POD/NAME, NAMESPACE/POD/NAME,
+    /// or its id or the beginning of it. It may not be there yet: the recording begins with its first process, and ends
+    /// as with --cgroup. Only for root.
+    #[arg(long, value_name = "NAME|ID", value_parser = NonEmptyStringValueParser::new(), conflicts_with_all = ["command", "pid", "whole_host", "cgroup", "wait_all"])]
+    pub(super) container: Option<String>,
     /// End the recording after this time, for instance 90s or 5m, whatever still runs. The command goes on
     /// unrecorded, and rtrace ends with it and with its status.
     #[arg(long, value_name = "TIME", value_parser = time)]
@@ -137,8 +142,16 @@ pub(super) struct RecordArguments {
     #[arg(long, hide = true)]
     pub(super) debug_bpf: bool,
     /// The command and its arguments.
-    #[arg(required_unless_present_any = ["pid", "whole_host", "cgroup"], trailing_var_arg = true, value_name = "COMMAND")]
+    #[arg(required_unless_present_any = ["pid", "whole_host", "cgroup", "container"], trailing_var_arg = true, value_name = "COMMAND")]
     pub(super) command: Vec<OsString>,
+}
+
+impl RecordArguments {
+    /// The control group that is to be recorded.
+    pub(super) fn group(&self) -> Option<Named> {
+        let path = self.cgroup.clone().map(Named::Path);
+        path.or_else(|| self.container.clone().map(Named::Container))
+    }
 }
 
 #[derive(Debug, Args)]
@@ -477,6 +490,28 @@ mod tests {
         assert!(is_taken(&[]) && is_taken(&["--duration", "1m"]));
         for words in [&["true"][..], &["-p", "1"], &["-a"], &["--wait-all"]] {
             assert!(!is_taken(words), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn a_container_is_recorded_alone_and_has_a_name() {
+        let group = |words: &[&str]| {
+            let words = [&["rtrace", "record", "--container"][..], words].concat();
+            match Arguments::try_parse_from(words).ok()?.verb {
+                Verb::Record(options) => options.group(),
+                _ => None,
+            }
+        };
+        assert_eq!(group(&["web"]), Some(Named::Container("web".to_owned())));
+        assert!(group(&["web", "--duration", "1m"]).is_some());
+        for words in [
+            &[""][..],
+            &["web", "true"],
+            &["web", "-p", "1"],
+            &["web", "-a"],
+            &["web", "--cgroup", "/a"],
+        ] {
+            assert_eq!(group(words), None, "{words:?}");
         }
     }
 

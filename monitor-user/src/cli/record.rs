@@ -10,7 +10,7 @@ use std::{
 use super::{args::RecordArguments, complain, doctor::rights, output, status::StatusLine};
 use crate::{
     doctor::{self, Check},
-    event::{Event, Exit, Kept, Recording},
+    event::{Event, Exit, Kept, RecordedGroup, Recording},
     host::{facts, rights::Rights, user::Invoker},
     model::Summary,
     record::{Attach, HOOKS, LaunchError, LoadError, Options, RecordError, Sink, Until, record},
@@ -62,12 +62,13 @@ pub(super) fn run(arguments: &RecordArguments) -> anyhow::Result<ExitCode> {
         attach: Attach {
             pids: arguments.pid.clone(),
             whole_host: arguments.whole_host,
-            group: arguments.cgroup.clone(),
+            group: arguments.group(),
         },
         until: Until {
             duration: arguments.duration,
             after: arguments.wait_all.unwrap_or_default(),
         },
+        tell: if arguments.quiet { |_| () } else { tell },
     };
     let output = arguments.output.clone();
     // Only if asked for: the command inherits stderr, so that where it is a terminal the line would
@@ -106,6 +107,13 @@ pub(super) fn run(arguments: &RecordArguments) -> anyhow::Result<ExitCode> {
         complain(&format!("the trace is not complete: {error:#}"));
     }
     Ok(ExitCode::from(command_status(outcome.command.wait())))
+}
+
+/// Says what is waited for.
+fn tell(group: &RecordedGroup) {
+    if let Some(line) = report::awaited_line(group) {
+        complain(&line);
+    }
 }
 
 /// In the words of `rtrace doctor`.

@@ -106,6 +106,8 @@ fn snapshot(record: &SnapshotRecord, page_size: u64) -> Snapshot {
             memory: mm.map(|_| memory(&record.memory, page_size)),
             threads: record.threads,
             has_executed: record.is_forked == 0,
+            ns_pid: Some(record.ns_pid),
+            ns_level: Some(record.ns_level),
             comm: text(&record.comm),
             argv: None,
             cwd: None,

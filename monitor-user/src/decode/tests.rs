@@ -63,6 +63,8 @@ fn a_process_that_was_there_is_told_with_its_memory() {
         parent_start_ns: 2,
         parent_pid: 4,
         threads: 6,
+        ns_pid: 2,
+        ns_level: 1,
         memory: Memory {
             rss: [1, 2, 3, 4],
             total_vm: 50,
@@ -90,6 +92,7 @@ fn a_process_that_was_there_is_told_with_its_memory() {
         (found.mm, found.threads, found.has_executed),
         (Some(3), 6, true)
     );
+    assert_eq!((found.ns_pid, found.ns_level), (Some(2), Some(1)));
     assert_eq!((found.comm, found.argv), (b"worker".to_vec(), None));
     let memory = found.memory.unwrap();
     assert_eq!((memory.anon, memory.vms), (2 * PAGE, 50 * PAGE));

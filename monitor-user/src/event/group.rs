@@ -2,11 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Container;
+
 /// Which control group was recorded.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RecordedGroup {
-    /// As it was named.
+    /// As it was named: the group, or the container.
     pub wanted: String,
     /// Its path from the top of its hierarchy; `None`: it wasn't there.
     pub path: Option<String>,
@@ -14,4 +16,6 @@ pub struct RecordedGroup {
     pub hierarchy: Option<String>,
     /// When its first process was found or came, ns since boot; `None`: there was none.
     pub first_ns: Option<u64>,
+    /// The container that has this group; `None`: none is known.
+    pub container: Option<Container>,
 }

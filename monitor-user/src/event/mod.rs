@@ -6,6 +6,7 @@
 mod call;
 mod charge;
 mod conditions;
+mod container;
 mod directory;
 mod environment;
 mod group;
@@ -20,6 +21,7 @@ mod wait;
 pub use call::{ExecFailed, Moved};
 pub use charge::{Charge, ChargeScope, ChargeSplit};
 pub use conditions::{Conditions, HeldLimit, Ulimit};
+pub use container::Container;
 pub use directory::Directory;
 pub use environment::{Environment, Kept, RANKS};
 pub use group::RecordedGroup;

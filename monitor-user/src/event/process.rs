@@ -183,6 +183,10 @@ pub struct Found {
     pub threads: u32,
     /// Whether it has executed a program since it was forked.
     pub has_executed: bool,
+    /// Its pid in its own pid namespace.
+    pub ns_pid: Option<u32>,
+    /// How deep that namespace is below the first one.
+    pub ns_level: Option<u32>,
     /// Its name.
     pub comm: Vec<u8>,
     /// Its arguments as `/proc` tells them; `None`: they can't be read.

@@ -2,6 +2,7 @@
 
 pub mod btf;
 pub mod conditions;
+pub mod containers;
 pub mod control_groups;
 pub mod facts;
 pub mod memory_group;

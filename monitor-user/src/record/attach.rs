@@ -19,7 +19,6 @@ use nix::unistd::getuid;
 use super::{
     RecordError,
     directory::working_directory,
-    group,
     load::{Loaded, NO_MAP},
     refusal::{LoadError, chain},
 };
@@ -36,8 +35,40 @@ pub struct Attach {
     pub pids: Vec<u32>,
     /// All of the host.
     pub whole_host: bool,
-    /// Those in this control group and in those below it, also who comes later: as it was named.
-    pub group: Option<String>,
+    /// Those in this control group and in those below it, also who comes later.
+    pub group: Option<Named>,
+}
+
+/// A control group as it was named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Named {
+    /// By its folder, or as `/proc/PID/cgroup` has it.
+    Path(String),
+    /// By the container that has it: its name, or the beginning of its id.
+    Container(String),
+}
+
+impl Named {
+    /// As it was typed.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Path(text) | Self::Container(text) => text,
+        }
+    }
+
+    /// It can't be recorded.
+    pub(super) fn unusable(&self, why: impl Into<String>) -> RecordError {
+        match self {
+            Self::Path(path) => RecordError::Group {
+                path: path.into(),
+                why: why.into(),
+            },
+            Self::Container(name) => RecordError::Container {
+                name: name.clone(),
+                why: why.into(),
+            },
+        }
+    }
 }
 
 impl Attach {
@@ -68,11 +99,8 @@ impl Attach {
         if self.whole_host && !caller.is_root() {
             return Err(RecordError::WholeHost);
         }
-        if let Some(name) = self.group.as_ref().filter(|_| !caller.is_root()) {
-            return Err(group::unusable(
-                name,
-                "only root may record whoever is in it",
-            ));
+        if let Some(named) = self.group.as_ref().filter(|_| !caller.is_root()) {
+            return Err(named.unusable("only root may record whoever is in it"));
         }
         Ok(())
     }

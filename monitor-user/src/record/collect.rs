@@ -103,6 +103,7 @@ pub fn record<S: Sink + 'static>(
         arguments,
         target,
         kept,
+        deadline,
         recording,
     } = prepare(words, options)?;
     let ring = loaded.take_ring()?;
@@ -138,7 +139,7 @@ pub fn record<S: Sink + 'static>(
             charge,
             arguments,
             target,
-            deadline: options.until.deadline(),
+            deadline,
             after: options.until.after,
             is_whole_host: options.attach.whole_host,
             recording,

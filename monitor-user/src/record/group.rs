@@ -1,9 +1,11 @@
-//! The control group whose processes are recorded: found or waited for, and when the recording of it ends.
+//! The control group whose processes are recorded, by itself or as that of a container: found or waited for, and when
+//! the recording of it ends.
 //!
 //! Why nobody in it is missed is in the kernel side's `group.rs`.
 
 use std::{
     path::Path,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -12,28 +14,39 @@ use monitor_ebpf::abi::{ANY_HIERARCHY, GROUP_PATH};
 
 use super::{
     RecordError,
-    attach::{no_map, set, wrong},
+    attach::{Named, no_map, set, wrong},
     load::Loaded,
     refusal::LoadError,
     until::LINGER,
 };
 use crate::{
-    event::RecordedGroup,
-    host::control_groups::{Hierarchies, Wanted, sees_the_top},
+    event::{Container, RecordedGroup},
+    host::{
+        containers::{Containers, choose, groups, is_id},
+        control_groups::{Existing, Hierarchies, Wanted, sees_the_top},
+    },
 };
 
-/// A group that can't be recorded.
-pub(super) fn unusable(name: &str, why: impl Into<String>) -> RecordError {
-    RecordError::Group {
-        path: name.into(),
-        why: why.into(),
-    }
+/// How often it is looked whether a container is written down that isn't yet: far more often than a runtime needs from
+/// there to its first process.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// What is looked for.
+enum Sought {
+    /// A group by its path.
+    Group(Wanted),
+    /// The group of a container whose id is known.
+    Id(String),
+    /// A container that isn't there yet.
+    Name,
 }
 
 /// A control group that is recorded.
 pub(super) struct Target {
+    named: Named,
     hierarchies: Hierarchies,
-    wanted: Wanted,
+    containers: Containers,
+    sought: Sought,
     /// What is known of it.
     pub(super) recorded: RecordedGroup,
     /// The recording goes on while nobody is in it.
@@ -46,47 +59,156 @@ impl Target {
     /// Understands what was named. `stays`: it is recorded for a given time, whether somebody is there or not.
     ///
     /// # Errors
-    /// It names no group, or one that can't be waited for from here.
-    pub(super) fn new(name: &str, stays: bool) -> Result<Self, RecordError> {
+    /// It names no group, several containers, or something that can't be waited for from here.
+    pub(super) fn new(named: &Named, stays: bool) -> Result<Self, RecordError> {
         let root = Path::new("/");
         let hierarchies = Hierarchies::read(root)
             .map_err(|error| RecordError::system("cannot read control groups", error))?;
-        let wanted = hierarchies
-            .wanted(name)
-            .map_err(|why| unusable(name, why))?;
-        if hierarchies.find(&wanted).is_none() && !sees_the_top(root) {
-            let why =
-                "it isn't there, and can't be waited for from within a namespace of control groups";
-            return Err(unusable(name, why));
-        }
-        Ok(Self {
+        let sought = match named {
+            Named::Path(path) => {
+                let wanted = hierarchies.wanted(path);
+                Sought::Group(wanted.map_err(|why| named.unusable(why))?)
+            }
+            Named::Container(_) => Sought::Name,
+        };
+        let named_alone = matches!(named, Named::Container(_)).then(|| Container {
+            name: Some(named.text().to_owned()),
+            ..Container::default()
+        });
+        let mut target = Self {
+            named: named.clone(),
             hierarchies,
-            wanted,
+            containers: Containers::default(),
+            sought,
             recorded: RecordedGroup {
-                wanted: name.to_owned(),
+                wanted: named.text().to_owned(),
+                container: named_alone,
                 ..RecordedGroup::default()
             },
             stays,
             empty_since: None,
-        })
+        };
+        target.seek_container(root)?;
+        if target.find(None).is_none() && !sees_the_top(root) {
+            let why =
+                "it isn't there, and can't be waited for from within a namespace of control groups";
+            return Err(named.unusable(why));
+        }
+        Ok(target)
+    }
+
+    /// Learns which container is meant, if one is.
+    fn seek_container(&mut self, root: &Path) -> Result<(), RecordError> {
+        let (Named::Container(text), Sought::Name) = (&self.named, &self.sought) else {
+            return Ok(());
+        };
+        let mut all = self.containers.look(root);
+        let running = self.running();
+        let is_running = |container: &Container| {
+            let is_it = |other: &Container| other.id == container.id;
+            running.iter().any(is_it)
+        };
+        // Of whom no file tells there is still the group.
+        for group in &running {
+            if all.iter().all(|container| container.id != group.id) {
+                all.push(group.clone());
+            }
+        }
+        let chosen = choose(&all, text, is_running).map_err(|why| self.named.unusable(why))?;
+        let unseen = || {
+            is_id(text).then(|| Container {
+                id: Some(text.clone()),
+                ..Container::default()
+            })
+        };
+        let Some(container) = chosen.or_else(unseen) else {
+            return Ok(());
+        };
+        if let Some(id) = &container.id {
+            self.sought = Sought::Id(id.clone());
+        }
+        self.recorded.container = Some(container);
+        Ok(())
+    }
+
+    /// Containers by the groups that there are.
+    fn running(&self) -> Vec<Container> {
+        let all = self
+            .hierarchies
+            .named(&|name| groups::id_in(name).is_some());
+        let mut found: Vec<Container> = Vec::new();
+        for container in all.iter().filter_map(|group| groups::in_path(&group.path)) {
+            if found.iter().all(|other| other.id != container.id) {
+                found.push(container);
+            }
+        }
+        found
+    }
+
+    /// Waits until a container is there that isn't yet. `end`: for no longer.
+    ///
+    /// # Errors
+    /// Several are meant, or time is up.
+    pub(super) fn wait(
+        &mut self,
+        end: Option<Instant>,
+        tell: fn(&RecordedGroup),
+    ) -> Result<(), RecordError> {
+        if !matches!(self.sought, Sought::Name) {
+            return Ok(());
+        }
+        tell(&self.recorded);
+        let root = Path::new("/");
+        loop {
+            // To look at all groups takes longer, and no runtime makes one before it has written that down.
+            let all = self.containers.look(root);
+            if !matches!(choose(&all, self.named.text(), |_| false), Ok(None)) {
+                self.seek_container(root)?;
+            }
+            if !matches!(self.sought, Sought::Name) {
+                return Ok(());
+            }
+            if end.is_some_and(|end| Instant::now() >= end) {
+                return Err(self.named.unusable("there was none in that time"));
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// The group if it is there, in a given hierarchy or any.
+    fn find(&self, hierarchy: Option<u32>) -> Option<Existing> {
+        match &self.sought {
+            Sought::Group(wanted) => self.hierarchies.find(&Wanted {
+                hierarchy: hierarchy.or(wanted.hierarchy),
+                ..wanted.clone()
+            }),
+            Sought::Id(id) => {
+                let mut there = self
+                    .hierarchies
+                    .named(&|name| groups::id_in(name) == Some(id));
+                there.retain(|group| hierarchy.is_none_or(|number| number == group.hierarchy));
+                let first = there.iter().position(|group| group.has_processes);
+                (!there.is_empty()).then(|| there.swap_remove(first.unwrap_or(0)))
+            }
+            Sought::Name => None,
+        }
     }
 
     /// Tells the kernel side, the hooks of which are at work: first what to wait for, then what is there already.
     pub(super) fn tell(&mut self, loaded: &mut Loaded) -> Result<(), LoadError> {
-        let mut name = [0_u8; GROUP_PATH];
-        let path = self.wanted.path.as_bytes();
-        let room = name
-            .get_mut(..path.len())
-            .ok_or_else(|| LoadError::Object("the path of a control group is too long".into()))?;
-        room.copy_from_slice(path);
-        let hierarchy = self.wanted.hierarchy.unwrap_or(ANY_HIERARCHY);
-        set(loaded, "WANTED_GROUPS", name, hierarchy)?;
+        match &self.sought {
+            Sought::Group(wanted) => {
+                await_group(loaded, &wanted.path, wanted.hierarchy)?;
+            }
+            Sought::Id(id) => {
+                for name in groups::names_of(id) {
+                    await_group(loaded, &name, None)?;
+                }
+            }
+            Sought::Name => {}
+        }
         let chosen = chosen(loaded);
-        let wanted = Wanted {
-            hierarchy: chosen.or(self.wanted.hierarchy),
-            ..self.wanted.clone()
-        };
-        if let Some(group) = self.hierarchies.find(&wanted) {
+        if let Some(group) = self.find(chosen) {
             set(loaded, "GROUPS", group.id, 1_u8)?;
             if chosen.is_none() {
                 let map = loaded.ebpf.map_mut("HIERARCHY").ok_or_else(no_map)?;
@@ -94,10 +216,22 @@ impl Target {
                 map.set(0, group.hierarchy + 1, 0)
                     .map_err(|error| wrong(&error))?;
             }
-            self.recorded.hierarchy = self.hierarchies.words(group.hierarchy);
-            self.recorded.path = Some(group.path);
+            self.is_at(group.path, group.hierarchy);
         }
         Ok(())
+    }
+
+    /// Notes where it is, and which container that is.
+    fn is_at(&mut self, path: String, hierarchy: u32) {
+        self.recorded.hierarchy = self.hierarchies.words(hierarchy);
+        if let Some(in_path) = groups::in_path(&path) {
+            let known = self.recorded.container.take().or_else(|| {
+                let mut all = self.containers.look(Path::new("/")).into_iter();
+                all.find(|container| container.id == in_path.id)
+            });
+            self.recorded.container = Some(known.unwrap_or_default().or(in_path));
+        }
+        self.recorded.path = Some(path);
     }
 
     /// Learns where it is, once it has been made.
@@ -108,8 +242,9 @@ impl Target {
         let Some(hierarchy) = chosen(loaded) else {
             return;
         };
-        self.recorded.path = made(loaded);
-        self.recorded.hierarchy = self.hierarchies.words(hierarchy);
+        if let Some(path) = made(loaded) {
+            self.is_at(path, hierarchy);
+        }
     }
 
     /// Whether the recording of it is over: somebody was there, and nobody has been for a moment.
@@ -126,6 +261,21 @@ impl Target {
 /// How long nobody is there before it counts as over: a shell that runs one command after the other, or a runtime,
 /// may leave it for a moment.
 const EMPTY: Duration = LINGER;
+
+/// Has the kernel side wait for a group of that path, or of that name alone.
+fn await_group(loaded: &mut Loaded, path: &str, hierarchy: Option<u32>) -> Result<(), LoadError> {
+    let mut name = [0_u8; GROUP_PATH];
+    let room = name
+        .get_mut(..path.len())
+        .ok_or_else(|| LoadError::Object("the path of a control group is too long".into()))?;
+    room.copy_from_slice(path.as_bytes());
+    set(
+        loaded,
+        "WANTED_GROUPS",
+        name,
+        hierarchy.unwrap_or(ANY_HIERARCHY),
+    )
+}
 
 /// Number of the hierarchy of the group.
 fn chosen(loaded: &Loaded) -> Option<u32> {
@@ -148,11 +298,13 @@ mod tests {
 
     fn target(stays: bool, first_ns: Option<u64>) -> Target {
         Target {
+            named: Named::Path("/a".to_owned()),
             hierarchies: Hierarchies::default(),
-            wanted: Wanted {
+            containers: Containers::default(),
+            sought: Sought::Group(Wanted {
                 path: "/a".to_owned(),
                 hierarchy: None,
-            },
+            }),
             recorded: RecordedGroup {
                 first_ns,
                 ..RecordedGroup::default()

@@ -28,7 +28,7 @@ mod survivors;
 mod until;
 mod verify;
 
-pub use attach::Attach;
+pub use attach::{Attach, Named};
 pub use collect::{Outcome, Sink, record};
 pub use hooks::{HOOKS, Hook, Support, support};
 pub use launch::{Command, LaunchError};
@@ -54,6 +54,14 @@ pub enum RecordError {
     Group {
         /// Its folder.
         path: std::path::PathBuf,
+        /// Why not.
+        why: String,
+    },
+    /// The container that was named can't be recorded.
+    #[error("cannot record container {name}: {why}")]
+    Container {
+        /// As it was named.
+        name: String,
         /// Why not.
         why: String,
     },

@@ -6,7 +6,7 @@ use super::{
     until::Until,
 };
 use crate::{
-    event::Kept,
+    event::{Kept, RecordedGroup},
     host::{memory_group::Choice, user::Invoker},
 };
 
@@ -50,4 +50,6 @@ pub struct Options {
     pub attach: Attach,
     /// When the recording ends.
     pub until: Until,
+    /// Told which container is waited for, before there can be a recording.
+    pub tell: fn(&RecordedGroup),
 }

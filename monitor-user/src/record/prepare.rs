@@ -10,6 +10,7 @@ use std::{
 
 use monitor_ebpf::abi::MOST_CPUS;
 use nix::unistd::Pid;
+use tokio::time::Instant;
 
 use super::{
     Options, RecordError,
@@ -39,6 +40,8 @@ pub(super) struct Prepared {
     /// The control group that is recorded.
     pub(super) target: Option<Target>,
     pub(super) kept: Option<Kept>,
+    /// When the recording ends whatever still runs.
+    pub(super) deadline: Option<Instant>,
     pub(super) recording: Recording,
 }
 
@@ -52,8 +55,8 @@ pub(super) fn prepare(words: &[OsString], options: &Options) -> Result<Prepared,
     );
     options.attach.check()?;
     let stays = options.until.duration.is_some();
-    let group = options.attach.group.as_deref();
-    let mut target = group.map(|name| Target::new(name, stays)).transpose()?;
+    let group = options.attach.group.as_ref();
+    let mut target = group.map(|named| Target::new(named, stays)).transpose()?;
     let conditions = conditions_of(options, !words.is_empty());
     let command = (!words.is_empty())
         .then(|| Command::find(words, &environment, invoker))
@@ -85,7 +88,10 @@ pub(super) fn prepare(words: &[OsString], options: &Options) -> Result<Prepared,
     }
     let (mut arguments, mut start_ns) = (Arguments::default(), facts::boot_ns());
     let mut attached_ns = None;
+    let mut deadline = None;
     if let Some(target) = &mut target {
+        deadline = options.until.deadline();
+        target.wait(deadline.map(Into::into), options.tell)?;
         target.tell(&mut loaded)?;
     }
     if options.attach.is_wanted() {
@@ -116,6 +122,7 @@ pub(super) fn prepare(words: &[OsString], options: &Options) -> Result<Prepared,
         arguments,
         target,
         kept,
+        deadline: deadline.or_else(|| options.until.deadline()),
         recording,
     })
 }

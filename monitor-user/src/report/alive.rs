@@ -1,7 +1,7 @@
 //! Who is still alive.
 
 use crate::{
-    event::Recording,
+    event::{RecordedGroup, Recording},
     model::Summary,
     report::{
         escape::{escape, shorten},
@@ -28,16 +28,27 @@ pub fn waiting_line(summary: &Summary, waited_ns: u64, width: usize) -> String {
 
 /// What a recorder says as it begins, if the control group that it records has no process yet.
 pub fn expected_line(recording: &Recording) -> Option<String> {
-    let group = recording.group.as_ref()?;
+    recording.group.as_ref().and_then(awaited_line)
+}
+
+/// What is said of a control group, or a container, that has no process yet.
+pub fn awaited_line(group: &RecordedGroup) -> Option<String> {
     if group.first_ns.is_some() {
         return None;
     }
     let what = words::group(group);
-    Some(if group.path.is_some() {
-        format!("waiting for the first process in {what} (Ctrl-C stops waiting)")
-    } else {
-        format!("waiting for {what} to be made (Ctrl-C stops waiting)")
-    })
+    let until = match (&group.path, &group.container) {
+        (Some(_), _) => {
+            return Some(format!(
+                "waiting for the first process in {what} (Ctrl-C stops waiting)"
+            ));
+        }
+        (None, Some(_)) => "started",
+        (None, None) => "made",
+    };
+    Some(format!(
+        "waiting for {what} to be {until} (Ctrl-C stops waiting)"
+    ))
 }
 
 /// The living by name and pid, the oldest first: "sleep (pid 12), sh (pid 13) and 4 more".

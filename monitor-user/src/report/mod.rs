@@ -29,7 +29,7 @@ mod value;
 mod watch;
 mod words;
 
-pub use alive::{expected_line, waiting_line};
+pub use alive::{awaited_line, expected_line, waiting_line};
 pub use bytes::ByteText;
 pub use charge::{ChargeReport, ChargeSplitReport};
 pub use closing::closing_lines;

@@ -38,8 +38,16 @@ pub(super) fn role(name: &'static str) -> &'static str {
     }
 }
 
-/// What was recorded where that was a control group.
+/// What was recorded where that was a control group: the container that has it, or the group itself.
 pub(super) fn group(group: &RecordedGroup) -> String {
+    match &group.container {
+        Some(container) => escape(container.words().as_bytes()),
+        None => control_group(group),
+    }
+}
+
+/// A control group with its hierarchy.
+pub(super) fn control_group(group: &RecordedGroup) -> String {
     let path = group.path.as_ref().unwrap_or(&group.wanted);
     let path = escape(path.as_bytes());
     match &group.hierarchy {

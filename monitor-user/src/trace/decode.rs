@@ -249,6 +249,8 @@ impl<'a> Row<'a> {
             memory: self.memory(),
             threads: self.u32(Col::Threads)?,
             has_executed: self.flag(Col::Executed)?,
+            ns_pid: self.u32(Col::NsPid),
+            ns_level: self.u32(Col::NsLevel),
             comm,
             argv: self.argv(),
             cwd: self.directory(),

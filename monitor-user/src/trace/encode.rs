@@ -208,6 +208,8 @@ impl Rows {
         }
         self.u32(Col::Threads, found.threads);
         self.flag(Col::Executed, found.has_executed);
+        self.some_u32(Col::NsPid, found.ns_pid);
+        self.some_u32(Col::NsLevel, found.ns_level);
         self.text(Col::Comm, Col::CommRaw, &found.comm);
         if let Some(argv) = &found.argv {
             self.argv(argv);

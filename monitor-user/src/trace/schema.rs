@@ -265,8 +265,8 @@ columns! {
     ParentStartNs "parent_start_ns" Int64 "ns" [Exit, Snapshot], "When that parent was created, since boot.";
     Comm "comm" Text "" [Fork, Thread, Exec, Rename, Snapshot], "Name of the thread after this.";
     CommRaw "comm_raw" Bytes "" [Fork, Thread, Exec, Rename, Snapshot], "The exact bytes of `comm`; null where `comm` is exact.";
-    NsPid "ns_pid" UInt32 "" [Fork], "Pid of the subject in its own pid namespace.";
-    NsLevel "ns_level" UInt32 "" [Fork], "How deep that namespace is below the first one.";
+    NsPid "ns_pid" UInt32 "" [Fork, Snapshot], "Pid of the subject in its own pid namespace.";
+    NsLevel "ns_level" UInt32 "" [Fork, Snapshot], "How deep that namespace is below the first one.";
     Filename "filename" Text "" [Exec, ExecFailed], "Path that was given to exec; of a failed one empty if it couldn't be read.";
     FilenameRaw "filename_raw" Bytes "" [Exec, ExecFailed], "The exact bytes of `filename`; null where `filename` is exact.";
     Argv "argv" TextList "" [Exec, Snapshot], "Arguments; the last may be cut, see `argv_truncated`.";

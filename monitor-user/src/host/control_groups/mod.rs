@@ -187,6 +187,25 @@ impl Hierarchies {
         Some(there.find(|group| group.has_processes).unwrap_or(first))
     }
 
+    /// All groups of which `is_meant` takes the last part of the path, hierarchy by hierarchy in the order of
+    /// [`Self::find`].
+    pub fn named(&self, is_meant: &dyn Fn(&str) -> bool) -> Vec<Existing> {
+        let mut found: Vec<Existing> = Vec::new();
+        for hierarchy in &self.0 {
+            for (mount, top) in &hierarchy.mounts {
+                let top = top.trim_end_matches('/');
+                for folder in below(mount, is_meant) {
+                    let rest = folder.strip_prefix(mount).ok().and_then(Path::to_str);
+                    let path = rest.map(|rest| format!("{top}/{rest}"));
+                    let group = path.and_then(|path| hierarchy.existing(&path));
+                    // What is mounted twice is seen twice.
+                    found.extend(group.filter(|group| !found.contains(group)));
+                }
+            }
+        }
+        found
+    }
+
     /// A hierarchy in words, by its number.
     pub fn words(&self, number: u32) -> Option<String> {
         let found = self.0.iter().find(|hierarchy| hierarchy.number == number);
@@ -209,6 +228,25 @@ fn mount(line: &str, controllers: &str) -> Option<(PathBuf, String)> {
         _ => false,
     };
     is_meant.then(|| (point.into(), top))
+}
+
+/// Folders below one, at any depth, that are called as wanted.
+fn below(folder: &Path, is_meant: &dyn Fn(&str) -> bool) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                continue;
+            }
+            if entry.file_name().to_str().is_some_and(is_meant) {
+                found.push(entry.path());
+            }
+            open.push(entry.path());
+        }
+    }
+    found.sort();
+    found
 }
 
 /// Whether there is a process in a group or below it.

@@ -106,3 +106,26 @@ fn the_number_of_a_group_is_its_folders() {
     assert_eq!(found.id, fs::metadata(folder).unwrap().ino());
     assert_eq!(found.path, "/a");
 }
+
+#[test]
+fn groups_are_found_by_their_name_wherever_they_are() {
+    let (_root, host) = host(&[
+        ("cg/memory/a/box/cgroup.procs", "7\n"),
+        ("cg/unified/b/c/box/cgroup.procs", ""),
+        ("cg/unified/box.not/cgroup.procs", ""),
+        ("cg/systemd/box/cgroup.procs", ""),
+        // No group.
+        ("cg/cpu acct/box/file", ""),
+    ]);
+    let found = host.named(&|name| name == "box");
+    let told: Vec<_> = found
+        .iter()
+        .map(|group| (group.hierarchy, group.path.as_str(), group.has_processes))
+        .collect();
+    let expected = [
+        (0, "/b/c/box", false),
+        (4, "/a/box", true),
+        (9, "/part/box", false),
+    ];
+    assert_eq!(told, expected);
+}

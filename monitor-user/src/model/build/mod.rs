@@ -155,6 +155,7 @@ fn process(draft: &Draft, state: &State, context: &Context<'_>, gaps: &mut Gaps)
     let look = draft.snapshot.as_ref().map(|(_, look)| look);
     let watched = &draft.watched;
     let has_calls = watch::has_calls(context);
+    let namespace = namespace(draft);
     Process {
         key: draft.key,
         comm: draft.comm.as_ref().map(|(_, comm)| comm.clone()),
@@ -194,12 +195,22 @@ fn process(draft: &Draft, state: &State, context: &Context<'_>, gaps: &mut Gaps)
         blocked_at_end: watch::blocked_at_end(draft, ending, context),
         waits: watch::waits(draft),
         session_ns: watched.session_ns,
-        ns_pid: draft.fork.as_ref().and_then(|(_, fork)| fork.ns_pid),
-        ns_level: draft.fork.as_ref().and_then(|(_, fork)| fork.ns_level),
+        ns_pid: namespace.map(|(pid, _)| pid),
+        ns_level: namespace.map(|(_, level)| level),
         moves: watched.moves.clone(),
         created,
         ending,
     }
+}
+
+/// Its pid in its own pid namespace, and how deep that is, as its creation tells or, of one that was found, the finding.
+fn namespace(draft: &Draft) -> Option<(u32, u32)> {
+    let of_fork = draft
+        .fork
+        .as_ref()
+        .and_then(|(_, fork)| fork.ns_pid.zip(fork.ns_level));
+    let found = draft.found.as_ref();
+    of_fork.or_else(|| found.and_then(|(_, _, found)| found.ns_pid.zip(found.ns_level)))
 }
 
 /// Events may have come a little out of order.

@@ -51,6 +51,8 @@ fn who_was_there_has_no_creation_and_the_parent_that_it_had() {
         ((None, Some(1)), (Some(0), Some(1)))
     );
     assert_eq!(of(&tree, 11).status, Some(3 << 8));
+    let own = of(&tree, 11);
+    assert_eq!((own.ns_pid, own.ns_level), (Some(11), Some(0)));
 }
 
 #[test]

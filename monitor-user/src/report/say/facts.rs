@@ -21,11 +21,16 @@ pub(in crate::report) fn facts(report: &Report) -> Vec<Sentence> {
         .as_ref()
         .is_some_and(|exit| exit.code != Some(0));
     let ending = ending(report);
-    let mut facts = vec![
+    let group = report.recording.group.as_ref();
+    // The title names the container, where there is one.
+    let group = group.filter(|group| group.container.is_some() && group.path.is_some());
+    let group = group.map(|group| good(words::control_group(group)));
+    let mut facts: Vec<_> = group.into_iter().collect();
+    facts.extend([
         if failed { bad(ending) } else { good(ending) },
         good(processes(report)),
         good(memory(report)),
-    ];
+    ]);
     facts.extend(polled(report).map(good));
     facts.extend(request(report).map(good));
     facts.extend(charge::lines(report).into_iter().map(good));

@@ -1,7 +1,7 @@
 //! Recordings without a command.
 
 use super::*;
-use crate::event::RecordedGroup;
+use crate::event::{Container, RecordedGroup};
 use crate::model::{Summary, testkit::START};
 
 fn attached() -> Story {
@@ -95,6 +95,7 @@ fn a_control_group_is_named_with_its_hierarchy() {
         path: Some("/a".to_owned()),
         hierarchy: Some("version 1, memory".to_owned()),
         first_ns: Some(START),
+        container: None,
     };
     in_a_group(&mut story, group);
     let report = report(&story);
@@ -144,4 +145,48 @@ fn a_control_group_that_never_had_a_process_is_waited_for_and_told() {
     assert_eq!(crate::report::expected_line(&recording), None);
     recording.group = None;
     assert_eq!(crate::report::expected_line(&recording), None);
+}
+
+#[test]
+fn a_container_is_named_beside_its_group() {
+    let container = Container {
+        id: Some("0123456789abcdef".repeat(4)),
+        name: Some("app".to_owned()),
+        runtime: Some("containerd".to_owned()),
+        pod: Some("web-1".to_owned()),
+        pod_id: Some("11-22".to_owned()),
+        namespace: Some("shop".to_owned()),
+    };
+    let mut group = RecordedGroup {
+        wanted: "web-1/app".to_owned(),
+        container: Some(container),
+        ..RecordedGroup::default()
+    };
+    assert_eq!(
+        crate::report::awaited_line(&group).unwrap(),
+        "waiting for container app of pod shop/web-1 (containerd, 0123456789ab) to be started (Ctrl-C stops waiting)"
+    );
+    group.path = Some("/kubepods/pod11-22/0".to_owned());
+    group.hierarchy = Some("version 2".to_owned());
+    group.first_ns = Some(START);
+    assert_eq!(crate::report::awaited_line(&group), None);
+    let mut story = attached();
+    in_a_group(&mut story, group);
+    let report = report(&story);
+    let text = text(&report, 80);
+    assert!(
+        text.starts_with(
+            "container app of pod shop/web-1 (containerd, 0123456789ab)\n  \
+             control group /kubepods/pod11-22/0 (version 2)\n  recorded for 3.0 ms"
+        ),
+        "{text}"
+    );
+    let value: serde_json::Value = serde_json::from_str(&json(&report)).unwrap();
+    let told = &value["recording"]["group"]["container"];
+    assert_eq!(told["name"], "app");
+    assert_eq!(
+        (&told["pod"], &told["namespace"]),
+        (&"web-1".into(), &"shop".into())
+    );
+    assert_eq!(told["pod_id"], "11-22");
 }

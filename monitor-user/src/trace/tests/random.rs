@@ -259,6 +259,8 @@ impl Random {
             memory: self.some(Self::memory),
             threads: self.u32(),
             has_executed: self.flag(),
+            ns_pid: self.some(Self::u32),
+            ns_level: self.some(Self::u32),
             comm: self.bytes(),
             argv: self.some(|random| (0..random.below(5)).map(|_| random.bytes()).collect()),
             cwd: self.some(Self::directory),

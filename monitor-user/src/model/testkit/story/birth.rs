@@ -232,6 +232,8 @@ impl Story {
             memory: Some(self.memory_of(mm)),
             threads,
             has_executed: !argv.is_empty(),
+            ns_pid: Some(pid),
+            ns_level: Some(0),
             comm,
             argv: (!argv.is_empty())
                 .then(|| argv.iter().map(|arg| arg.as_bytes().to_vec()).collect()),

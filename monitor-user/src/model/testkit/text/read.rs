@@ -268,6 +268,8 @@ fn found(f: &mut Fields) -> Result<Option<Found>, String> {
         memory: mm.map(|_| memory),
         threads,
         has_executed: f.flag("executed")?,
+        ns_pid: f.known("ns_pid")?,
+        ns_level: f.known("ns_level")?,
         comm: f.bytes("comm")?,
         argv: Some(all(f, "arg")?).filter(|argv| !argv.is_empty()),
         cwd: directory(f)?,

@@ -234,6 +234,8 @@ fn write_found(out: &mut Writer, found: &Found) {
     }
     out.known("threads", Some(found.threads.into()));
     out.number("executed", found.has_executed.into());
+    out.known("ns_pid", found.ns_pid.map(u64::from));
+    out.known("ns_level", found.ns_level.map(u64::from));
     out.bytes("comm", &found.comm);
     for arg in found.argv.iter().flatten() {
         out.bytes("arg", arg);
