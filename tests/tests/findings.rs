@@ -322,6 +322,51 @@ fn conditions_decide_the_exit_status() -> anyhow::Result<()> {
     Ok(())
 }
 
+#[test]
+fn a_check_at_the_end_of_a_recording_never_hides_the_commands_status() -> anyhow::Result<()> {
+    let _alone = harness::alone()?;
+    for (options, command, expected, said) in [
+        (&["--check"][..], "true", 0, "holds"),
+        (&["--expect", "processes<2"], "true", 0, "holds"),
+        (
+            &["--check", "--expect", "processes>1"],
+            "true",
+            1,
+            "VIOLATED",
+        ),
+        (&["--expect", "processes>1"], "exit 3", 3, "VIOLATED"),
+        (
+            &["--expect", "pool.kind==Pool"],
+            "kill -9 $$",
+            137,
+            "VIOLATED",
+        ),
+        (
+            &[
+                "--deny",
+                "process.zombie",
+                "--without",
+                "sched_process_free",
+            ],
+            "true",
+            2,
+            "not decidable",
+        ),
+    ] {
+        let with = |recorder: Recorder, option: &&str| recorder.option(*option);
+        let recorder = options.iter().fold(Recorder::new(), with);
+        let recorded = recorder.record(&["sh", "-c", command])?;
+        ensure!(
+            recorded.status.code() == Some(expected) && recorded.stderr.contains(said),
+            "{options:?}: {} {}",
+            recorded.status,
+            recorded.stderr
+        );
+        ensure!(recorded.stdout.is_empty(), "{}", recorded.stdout);
+    }
+    Ok(())
+}
+
 /// Programs that do nothing wrong, by what a shell makes of them.
 const HEALTHY: &[(&str, &str)] = &[
     ("a pipeline", "seq 1 2000 | sort -r | head -n 3 | wc -l"),
