@@ -355,14 +355,14 @@ fn a_check_at_the_end_of_a_recording_never_hides_the_commands_status() -> anyhow
     ] {
         let with = |recorder: Recorder, option: &&str| recorder.option(*option);
         let recorder = options.iter().fold(Recorder::new(), with);
-        let recorded = recorder.record(&["sh", "-c", command])?;
+        let outcome = recorder.record(&["sh", "-c", command])?;
         ensure!(
-            recorded.status.code() == Some(expected) && recorded.stderr.contains(said),
+            outcome.status.code() == Some(expected) && outcome.stderr.contains(said),
             "{options:?}: {} {}",
-            recorded.status,
-            recorded.stderr
+            outcome.status,
+            outcome.stderr
         );
-        ensure!(recorded.stdout.is_empty(), "{}", recorded.stdout);
+        ensure!(outcome.stdout.is_empty(), "{}", outcome.stdout);
     }
     Ok(())
 }
