@@ -130,6 +130,80 @@ fn a_pid_namespace() -> anyhow::Result<()> {
 }
 
 #[test]
+fn a_core() -> anyhow::Result<()> {
+    pair("core", "process.core_dumped", 1, 1)
+}
+
+#[test]
+fn a_pid_that_is_used_again() -> anyhow::Result<()> {
+    pair("pid_again", "pid.reused", 1, 2)
+}
+
+#[test]
+fn a_limit_of_memory() -> anyhow::Result<()> {
+    pair("too_large", "memory.oom_kill", 1, 1)
+}
+
+#[test]
+fn a_child_that_spins_on_what_no_thread_will_set() -> anyhow::Result<()> {
+    pair("spins", "fork.spin_suspected", 1, 1)
+}
+
+#[test]
+fn how_workers_were_started() -> anyhow::Result<()> {
+    for workers in [2, 4] {
+        pair("pooled", "pool.start_method", workers, workers as usize)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_recording_that_lacks_something() -> anyhow::Result<()> {
+    let _alone = harness::alone()?;
+    let bad = Recorder::new()
+        .without("sched_process_exit")
+        .record(&["true"])?
+        .report()?;
+    ensure!(
+        of(&bad, "trust.incomplete").len() == 1,
+        "{:#?}",
+        bad.findings
+    );
+    let good = Recorder::new().record(&["true"])?.report()?;
+    ensure!(
+        of(&good, "trust.incomplete").is_empty(),
+        "{:#?}",
+        good.findings
+    );
+    Ok(())
+}
+
+/// Each rule is raised by a real process here, and stays silent on the same one without the defect.
+#[test]
+fn every_finding_has_a_twin() {
+    let own: String = include_str!("findings.rs").split_whitespace().collect();
+    let is_paired = |id: &str| {
+        let calls = own.split("pair(\"").skip(1);
+        let mut calls = calls.filter_map(|call| call.split_once("\",\"")?.1.split_once('"'));
+        calls.any(|(paired, _)| paired == id)
+    };
+    let is_by_hand = |id: &str| {
+        ["bad", "good"]
+            .iter()
+            .all(|which| own.contains(&format!("of(&{which},\"{id}\")")))
+    };
+    let lacking: Vec<&str> = rtrace::findings::RULES
+        .iter()
+        .map(|rule| rule.id)
+        .filter(|id| !is_paired(id) && !is_by_hand(id))
+        .collect();
+    assert!(
+        lacking.is_empty(),
+        "without a situation and its twin: {lacking:?}"
+    );
+}
+
+#[test]
 fn a_lock_that_a_thread_held_at_the_fork() -> anyhow::Result<()> {
     pair("locked", "fork.deadlock_suspected", 1, 1)
 }
@@ -245,6 +319,51 @@ fn conditions_decide_the_exit_status() -> anyhow::Result<()> {
         .without("sched_process_free")
         .record(&["true"])?;
     ensure!(checked(&blind.trace, &["--deny", "process.zombie"])? == Some(2));
+    Ok(())
+}
+
+#[test]
+fn a_check_at_the_end_of_a_recording_never_hides_the_commands_status() -> anyhow::Result<()> {
+    let _alone = harness::alone()?;
+    for (options, command, expected, said) in [
+        (&["--check"][..], "true", 0, "holds"),
+        (&["--expect", "processes<2"], "true", 0, "holds"),
+        (
+            &["--check", "--expect", "processes>1"],
+            "true",
+            1,
+            "VIOLATED",
+        ),
+        (&["--expect", "processes>1"], "exit 3", 3, "VIOLATED"),
+        (
+            &["--expect", "pool.kind==Pool"],
+            "kill -9 $$",
+            137,
+            "VIOLATED",
+        ),
+        (
+            &[
+                "--deny",
+                "process.zombie",
+                "--without",
+                "sched_process_free",
+            ],
+            "true",
+            2,
+            "not decidable",
+        ),
+    ] {
+        let with = |recorder: Recorder, option: &&str| recorder.option(*option);
+        let recorder = options.iter().fold(Recorder::new(), with);
+        let outcome = recorder.record(&["sh", "-c", command])?;
+        ensure!(
+            outcome.status.code() == Some(expected) && outcome.stderr.contains(said),
+            "{options:?}: {} {}",
+            outcome.status,
+            outcome.stderr
+        );
+        ensure!(outcome.stdout.is_empty(), "{}", outcome.stdout);
+    }
     Ok(())
 }
 

@@ -320,6 +320,107 @@ def asleep(bad, n):
         os.waitpid(child, 0)
 
 
+def core(bad, n):
+    """A process that may not be dumped writes no core, whoever would take it."""
+    import ctypes
+    import resource
+    import tempfile
+
+    def work():
+        os.chdir(folder)
+        if bad:
+            highest = resource.getrlimit(resource.RLIMIT_CORE)[1]
+            resource.setrlimit(resource.RLIMIT_CORE, (highest, highest))
+        else:
+            ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)
+        os.abort()
+
+    with tempfile.TemporaryDirectory() as folder:
+        os.waitpid(forked(work), 0)
+
+
+def pid_again(bad, n):
+    def child():
+        pid = forked(lambda: None)
+        os.waitpid(pid, 0)
+        return pid
+
+    first = child()
+    for _ in range(1000):
+        if bad:
+            with open("/proc/sys/kernel/ns_last_pid", "w") as last:
+                last.write(str(first - 1))
+        if not bad or child() == first:
+            break
+    else:
+        sys.exit("the pid wasn't handed out again")
+    if not bad:
+        child()
+
+
+def limited(limit):
+    """The tasks file of a new memory group with a limit."""
+    name = "/rtrace-situation-%d" % os.getpid()
+    old, new = "/sys/fs/cgroup/memory", "/sys/fs/cgroup"
+    if os.path.isdir(old):
+        folder, file = old + name, "memory.limit_in_bytes"
+    else:
+        folder, file = new + name, "memory.max"
+    os.mkdir(folder)
+    with open(os.path.join(folder, file), "w") as out:
+        out.write(str(limit))
+    return folder
+
+
+def too_large(bad, n):
+    folder = limited(100 * MIB)
+
+    def work():
+        with open(folder + "/cgroup.procs", "w") as out:
+            out.write(str(os.getpid()))
+        bytearray(b"x") * ((500 if bad else 20) * MIB)
+
+    try:
+        os.waitpid(forked(work), 0)
+    finally:
+        for _ in range(100):
+            try:
+                os.rmdir(folder)
+                break
+            except OSError:
+                time.sleep(0.02)
+
+
+def spins(bad, n):
+    flag = threading.Event()
+    thread = threading.Thread(target=flag.wait)
+    thread.start()
+    until = time.monotonic() + (60 if bad else 0.3)
+
+    def work():
+        while time.monotonic() < until:
+            pass
+
+    child = forked(work)
+    time.sleep(1.5)
+    if bad:
+        os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    flag.set()
+    thread.join()
+
+
+def pooled(bad, n):
+    if bad:
+        with pool(n) as workers:
+            workers.map(rest, [0.05] * n, chunksize=1)
+            workers.close()
+            workers.join()
+    else:
+        for _ in range(n):
+            os.waitpid(forked(lambda: rest(0.05)), 0)
+
+
 def main():
     name, quality = sys.argv[1:3]
     count = int(sys.argv[3]) if len(sys.argv) > 3 else 3

@@ -124,6 +124,13 @@ pub(super) struct RecordArguments {
     /// (--wait-all=10m). Ctrl-C stops waiting. Else descendants that live on have 300 ms to leave.
     #[arg(long, value_name = "TIMEOUT", num_args = 0..=1, require_equals = true, default_missing_value = "", value_parser = wait_all)]
     pub(super) wait_all: Option<After>,
+    /// Check the recording at its end, as `rtrace check` does, and print the result to standard error. If the command
+    /// itself ends with 0, rtrace ends with 1 if a condition is violated and with 2 if one can't be decided; else with the
+    /// command's own status. --deny and --expect mean it too.
+    #[arg(long)]
+    pub(super) check: bool,
+    #[command(flatten)]
+    pub(super) conditions: Conditions,
     /// Leave a hook out. For tests of rtrace: what depends on it is missing then.
     #[arg(long, value_name = "HOOK", hide = true)]
     pub(super) without: Vec<String>,
@@ -289,16 +296,24 @@ pub(super) struct CheckArguments {
     /// The trace file.
     #[arg(value_name = "FILE", default_value = "trace.parquet")]
     pub(super) file: PathBuf,
+    #[command(flatten)]
+    pub(super) conditions: Conditions,
+    /// Form of the result.
+    #[arg(long, value_enum, default_value = "text")]
+    pub(super) format: CheckFormat,
+}
+
+/// What a recording is checked against.
+#[derive(Debug, Args)]
+pub(super) struct Conditions {
     /// What must not be found: an id such as fork.multithreaded, an area such as worker, or a level (error, warning,
     /// info) and what is worse. Without any condition: error.
     #[arg(long, value_name = "ID|LEVEL", value_delimiter = ',', value_parser = Denial::parse)]
     pub(super) deny: Vec<Denial>,
-    /// What must hold, for instance 'peak<8GiB', 'survivors==0' or 'duration<2min'.
+    /// What must hold, for instance 'peak<8GiB', 'survivors==0' or 'pool.kind==Pool'; `rtrace check --help`
+    /// has the list.
     #[arg(long, value_name = "CONDITION", value_parser = Expectation::parse)]
     pub(super) expect: Vec<Expectation>,
-    /// Form of the result.
-    #[arg(long, value_enum, default_value = "text")]
-    pub(super) format: CheckFormat,
 }
 
 /// Forms of a check's result.

@@ -1,7 +1,8 @@
-//! `rtrace check`.
+//! `rtrace check`, and the check at the end of `rtrace record --check`.
 
 use std::{
     io::{self, Write},
+    path::Path,
     process::ExitCode,
 };
 
@@ -9,22 +10,25 @@ use anyhow::Context;
 
 use super::{
     READ_FAILED,
-    args::{CheckArguments, CheckFormat},
+    args::{CheckArguments, CheckFormat, Conditions},
 };
 use crate::{
     findings::{Selection, Severity},
-    report::check::{Denial, Format, Outcome, check, outcome, render},
+    report::check::{Checked, Denial, Format, Outcome, check, outcome, render},
 };
 
 /// A condition is violated.
 const VIOLATED: u8 = 1;
 
+impl Conditions {
+    /// Whether there are any.
+    pub(super) fn is_empty(&self) -> bool {
+        self.deny.is_empty() && self.expect.is_empty()
+    }
+}
+
 pub(super) fn run(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
-    let report = super::report::read(&arguments.file, &Selection::default())?;
-    let is_bare = arguments.deny.is_empty() && arguments.expect.is_empty();
-    let bare = [Denial::Severity(Severity::Error)];
-    let denials = if is_bare { &bare[..] } else { &arguments.deny };
-    let checked = check(&report, denials, &arguments.expect);
+    let checked = checked(&arguments.file, &arguments.conditions)?;
     let format = match arguments.format {
         CheckFormat::Text => Format::Text,
         CheckFormat::Junit => Format::Junit,
@@ -38,9 +42,40 @@ pub(super) fn run(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
         }
         _ => {}
     }
-    Ok(match outcome(&checked) {
-        Outcome::Holds => ExitCode::SUCCESS,
-        Outcome::Violated => ExitCode::from(VIOLATED),
-        Outcome::Undecided => ExitCode::from(READ_FAILED),
-    })
+    Ok(ExitCode::from(status(&checked)))
+}
+
+/// Checks what has just been recorded, says how it came out, and gives the status that this asks for.
+pub(super) fn recorded(file: &Path, conditions: &Conditions) -> u8 {
+    let (text, status) = match checked(file, conditions) {
+        Ok(checked) => {
+            let text = render(&checked, &file.display().to_string(), Format::Text);
+            (text, status(&checked))
+        }
+        Err(error) => (format!("rtrace: nothing checked: {error:#}\n"), READ_FAILED),
+    };
+    // A stderr that is closed is the caller's wish; the status tells too.
+    let _unwritable = io::stderr().write_all(text.as_bytes());
+    status
+}
+
+/// Without any condition errors are denied.
+fn checked(file: &Path, conditions: &Conditions) -> anyhow::Result<Vec<Checked>> {
+    let report = super::report::read(file, &Selection::default())?;
+    let bare = [Denial::Severity(Severity::Error)];
+    let denials = if conditions.is_empty() {
+        &bare[..]
+    } else {
+        &conditions.deny
+    };
+    Ok(check(&report, denials, &conditions.expect))
+}
+
+/// 0, or what the worst outcome asks for.
+fn status(checked: &[Checked]) -> u8 {
+    match outcome(checked) {
+        Outcome::Holds => 0,
+        Outcome::Violated => VIOLATED,
+        Outcome::Undecided => READ_FAILED,
+    }
 }

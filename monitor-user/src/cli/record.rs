@@ -96,17 +96,30 @@ pub(super) fn run(arguments: &RecordArguments) -> anyhow::Result<ExitCode> {
     };
     let (summary, failure) = outcome.sink.finish(&outcome.recording);
     if !arguments.quiet {
-        let name = arguments.output.to_string_lossy();
-        let width = super::terminal_width(std::io::stderr());
-        let lines = report::closing_lines(&summary, &outcome.recording, &name, width);
-        // A stderr that is closed is the caller's wish.
-        let _unwritable = writeln!(std::io::stderr(), "{}", lines.join("\n"));
+        say(&summary, &outcome.recording, &arguments.output);
     }
     if let Some(error) = failure {
         // The command has run: its status is what the caller waits for.
         complain(&format!("the trace is not complete: {error:#}"));
     }
-    Ok(ExitCode::from(command_status(outcome.command.wait())))
+    let own = command_status(outcome.command.wait());
+    Ok(ExitCode::from(status(arguments, own)))
+}
+
+/// The few lines about what was recorded.
+fn say(summary: &Summary, recording: &Recording, output: &Path) {
+    let width = super::terminal_width(std::io::stderr());
+    let lines = report::closing_lines(summary, recording, &output.to_string_lossy(), width);
+    // A stderr that is closed is the caller's wish.
+    let _unwritable = writeln!(std::io::stderr(), "{}", lines.join("\n"));
+}
+
+/// The status to end with. What the command says of itself is never hidden by what is found about it.
+fn status(arguments: &RecordArguments, own: u8) -> u8 {
+    let is_checked = arguments.check || !arguments.conditions.is_empty();
+    let check = || super::check::recorded(Path::new(&arguments.output), &arguments.conditions);
+    let checked = is_checked.then(check).unwrap_or_default();
+    if own == 0 { checked } else { own }
 }
 
 /// Says what is waited for.

@@ -18,6 +18,7 @@ mod testkit;
 #[cfg(test)]
 mod tests;
 
+mod elsewhere_line;
 mod escape_pid_namespace;
 mod escape_session;
 mod exec_failed;

@@ -73,6 +73,14 @@ mod tests {
     }
 
     #[test]
+    fn a_death_without_a_core_is_none() {
+        let mut story = Story::new();
+        story.root(10, &["sh"]).fork(10, 20).end(20, 20, 6);
+        story.reaped(20).exit(10, 3);
+        assert_eq!(raised(&story, RULE.id), []);
+    }
+
+    #[test]
     fn without_ends_it_is_not_assessed() {
         let mut story = Story::new();
         story

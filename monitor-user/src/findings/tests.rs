@@ -32,6 +32,12 @@ fn every_file_is_a_rule_in_the_registry() {
             for part in ["raised(&", "#[test]"] {
                 assert!(text.contains(part), "{name} has no test");
             }
+            let dense: String = text.split_whitespace().collect();
+            let is_silent_once = ["RULE.id),[]", ".is_empty()"];
+            assert!(
+                is_silent_once.iter().any(|part| dense.contains(part)),
+                "{name} has no test of its silence"
+            );
         }
     }
     let registered: BTreeSet<String> = RULES.iter().map(|rule| rule.id.to_owned()).collect();

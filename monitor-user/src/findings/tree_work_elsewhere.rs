@@ -1,7 +1,10 @@
 //! `tree.work_elsewhere`: the command is a client, and its work runs outside of the tree.
 
 use crate::{
-    findings::{Finding, Rule, Scene, Severity, Value, needs::Need, rule::Found, scene::keys},
+    findings::{
+        Finding, Rule, Scene, Severity, Value, elsewhere_line, needs::Need, rule::Found,
+        scene::keys,
+    },
     model::{Image, Process, program},
 };
 
@@ -29,7 +32,9 @@ const CLIENTS: &[Client] = &[
         verbs: CONTAINER,
         not_with: &[],
         place: "in a container that the Docker daemon starts",
-        instead: "record inside of it: docker run --privileged ... IMAGE rtrace record -o /out/trace.parquet -- CMD",
+        instead: "while it runs, record its control group from this host: sudo rtrace record --cgroup \"$(sed -n \
+            's/^0:://p' /proc/$(docker inspect -f '{{.State.Pid}}' CONTAINER)/cgroup)\"; or record inside of it: docker \
+            run --privileged ... IMAGE rtrace record -o /out/trace.parquet -- CMD",
     },
     Client {
         name: "docker-compose",
@@ -64,7 +69,8 @@ const CLIENTS: &[Client] = &[
         verbs: &[],
         not_with: &[],
         place: "on the nodes of the job, started by slurmd",
-        instead: "put the recorder behind srun: srun ... rtrace record -o trace.%t.parquet -- CMD",
+        instead: "put the recorder behind srun, with a file for each task: srun ... sh -c 'exec rtrace record -o \
+            trace.$SLURM_PROCID.parquet -- \"$@\"' rtrace CMD",
     },
     Client {
         name: "sbatch",
@@ -162,13 +168,29 @@ fn detect(scene: &Scene<'_>, found: &mut Found) {
             .severity(severity)
             .with("client", Value::Word(client.name))
             .with("place", Value::Word(client.place))
-            .advise(client.instead.to_owned());
+            .advise(instead(client, &members));
         found.push(finding.say(
             scene,
             "{who}: what {client} was asked to do runs {place}, so it isn't in this recording",
         ));
     }
     remote_podman(scene, found);
+}
+
+/// How to record there: the very line if the calls are all the same and it is certain where the recorder belongs.
+fn instead(client: &Client, members: &[&Process]) -> String {
+    let images = members.iter().flat_map(|process| &process.images);
+    let calls =
+        images.filter(|image| is_call(client, image) && image.argv_truncated == Some(false));
+    let mut lines: Vec<Option<String>> = calls
+        .filter_map(|image| called(image, client.name))
+        .map(|words| elsewhere_line::line(client.name, words))
+        .collect();
+    lines.dedup();
+    match &lines[..] {
+        [Some(line)] => format!("start the recorder where the work runs: {line}"),
+        _ => client.instead.to_owned(),
+    }
 }
 
 /// Podman does the work itself unless it is told to let a service do it.
@@ -272,6 +294,23 @@ mod tests {
                 "{argv:?}"
             );
         }
+    }
+
+    #[test]
+    fn the_line_that_would_have_worked_is_told() {
+        let advice = |argv: &[&str]| raised(&ran(argv), RULE.id)[0].advice.clone();
+        assert_eq!(
+            advice(&["/usr/bin/ssh", "-p", "22", "host", "make"]),
+            "start the recorder where the work runs: ssh -p 22 host sudo rtrace record -o trace.parquet -- make"
+        );
+        // Where the command begins isn't certain.
+        let unsure = advice(&["srun", "--unheard-of", "4", "job"]);
+        assert!(unsure.contains("srun ... sh -c"), "{unsure}");
+        let container = advice(&["docker", "run", "x"]);
+        assert!(
+            container.contains("--cgroup") && container.contains("{{.State.Pid}}"),
+            "{container}"
+        );
     }
 
     #[test]

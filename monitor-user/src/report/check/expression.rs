@@ -11,7 +11,7 @@ use crate::report::Report;
 pub struct Expectation {
     /// As it was typed.
     pub text: String,
-    quantity: &'static quantity::Quantity,
+    quantity: quantity::Asked,
     operator: Operator,
     value: Literal,
 }
@@ -73,9 +73,10 @@ impl Expectation {
         let name = name.trim();
         let quantity = quantity::find(name)
             .ok_or_else(|| wrong(format!("'{name}' is none of {}", quantity::names())))?;
-        let value = literal(rest[sign.len()..].trim(), quantity.unit).map_err(wrong)?;
+        let unit = quantity.unit();
+        let value = literal(rest[sign.len()..].trim(), unit).map_err(wrong)?;
         let is_ordered = !matches!(operator, Operator::Equal | Operator::Other);
-        if is_ordered && quantity.unit == Unit::Word {
+        if is_ordered && unit == Unit::Word {
             return Err(wrong(format!("{name} is a word: compare it by == or !=")));
         }
         Ok(Self {
@@ -88,12 +89,12 @@ impl Expectation {
 
     /// Whether it holds in a report.
     pub(super) fn verdict(&self, report: &Report) -> Verdict {
-        let known = (self.quantity.of)(report);
+        let known = self.quantity.of(report);
         let said = |known: &Known| {
             format!(
                 "{} is {}",
-                self.quantity.name,
-                quantity::told(known, self.quantity.unit)
+                self.quantity.name(),
+                quantity::told(known, self.quantity.unit())
             )
         };
         let holds = |known: &Known| self.holds(known);

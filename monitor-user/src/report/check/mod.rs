@@ -5,6 +5,7 @@
 
 mod expression;
 mod formats;
+mod parted;
 mod quantity;
 #[cfg(test)]
 mod tests;

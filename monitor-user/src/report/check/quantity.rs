@@ -1,5 +1,6 @@
 //! What can be compared.
 
+use super::parted::{PARTED, Parted, counts, words};
 use crate::{
     report::Report,
     units::{Bytes, Nanos, grouped},
@@ -210,6 +211,42 @@ const QUANTITIES: &[Quantity] = &[
         },
     },
     Quantity {
+        name: "pools",
+        unit: Unit::Count,
+        meaning: "pools of workers",
+        of: |report| vec![at_least(report, report.pools.len() as u64)],
+    },
+    Quantity {
+        name: "pool.workers",
+        unit: Unit::Count,
+        meaning: "most workers of a pool alive at once; for each pool, as the next four",
+        of: |report| counts(report, |pool| pool.workers_max),
+    },
+    Quantity {
+        name: "pool.idle",
+        unit: Unit::Count,
+        meaning: "workers of a pool that never had anything to do",
+        of: |report| counts(report, |pool| Some(pool.idle.as_ref()?.len() as u64)),
+    },
+    Quantity {
+        name: "pool.start_method",
+        unit: Unit::Word,
+        meaning: "'fork', 'spawn', 'forkserver' or 'loky'; 'none' without a pool",
+        of: |report| words(report, |pool| pool.start_method),
+    },
+    Quantity {
+        name: "pool.kind",
+        unit: Unit::Word,
+        meaning: "'Pool', 'ProcessPoolExecutor' or 'loky'; 'none' without a pool",
+        of: |report| words(report, |pool| Some(pool.kind)),
+    },
+    Quantity {
+        name: "pool.start",
+        unit: Unit::Word,
+        meaning: "'eager' or 'on_demand'; 'none' without a pool",
+        of: |report| words(report, |pool| Some(pool.start)),
+    },
+    Quantity {
         name: "lost_events",
         unit: Unit::Count,
         meaning: "events that are known to be missing",
@@ -222,7 +259,7 @@ fn exactly(n: u64) -> Known {
 }
 
 /// What was counted, and more if the recording isn't complete.
-fn at_least(report: &Report, n: u64) -> Known {
+pub(super) fn at_least(report: &Report, n: u64) -> Known {
     Known::Between(n, report.trust.complete.then_some(n))
 }
 
@@ -231,7 +268,7 @@ fn known(report: &Report, n: Option<u64>) -> Known {
 }
 
 /// An upper bound of memory, if no memory is missing.
-fn most(report: &Report, bytes: u64) -> Option<u64> {
+pub(super) fn most(report: &Report, bytes: u64) -> Option<u64> {
     // This bound is there only if no event of memory was lost.
     let is_whole = report.tree.max_unique_high_bytes.is_some() && !report.recording.cut_short;
     let is_followed = !report
@@ -242,21 +279,68 @@ fn most(report: &Report, bytes: u64) -> Option<u64> {
     (is_whole && is_followed).then_some(bytes)
 }
 
+/// A quantity that was asked for.
+#[derive(Clone, Debug)]
+pub(super) enum Asked {
+    /// One of the whole report.
+    Whole(&'static Quantity),
+    /// One of what stands in brackets.
+    Part(&'static Parted, String),
+}
+
+impl Asked {
+    /// As it is written in an expectation.
+    pub(super) fn name(&self) -> String {
+        match self {
+            Self::Whole(quantity) => quantity.name.to_owned(),
+            Self::Part(parted, part) => format!("{}[{part}]", parted.name),
+        }
+    }
+
+    /// Its unit.
+    pub(super) fn unit(&self) -> Unit {
+        match self {
+            Self::Whole(quantity) => quantity.unit,
+            Self::Part(parted, _) => parted.unit,
+        }
+    }
+
+    /// Its values.
+    pub(super) fn of(&self, report: &Report) -> Vec<Known> {
+        match self {
+            Self::Whole(quantity) => (quantity.of)(report),
+            Self::Part(parted, part) => (parted.of)(report, part),
+        }
+    }
+}
+
 /// The quantity of this name.
-pub(super) fn find(name: &str) -> Option<&'static Quantity> {
-    QUANTITIES.iter().find(|quantity| quantity.name == name)
+pub(super) fn find(name: &str) -> Option<Asked> {
+    if let Some((name, rest)) = name.split_once('[') {
+        let part = rest.strip_suffix(']')?;
+        let mut parted = PARTED.iter();
+        let parted = parted.find(|parted| parted.name == name && (parted.is_part)(part))?;
+        return Some(Asked::Part(parted, part.to_owned()));
+    }
+    let whole = QUANTITIES.iter().find(|quantity| quantity.name == name);
+    whole.map(Asked::Whole)
 }
 
 /// All names.
 pub(super) fn names() -> String {
-    let names: Vec<&str> = QUANTITIES.iter().map(|quantity| quantity.name).collect();
-    names.join(", ")
+    let parted = PARTED.iter().map(|p| format!("{}[{}]", p.name, p.part));
+    let names = QUANTITIES.iter().map(|q| q.name.to_owned());
+    names.chain(parted).collect::<Vec<_>>().join(", ")
 }
 
 /// All quantities, with what they mean, a line for each.
 pub fn quantities() -> String {
-    let line = |q: &Quantity| format!("  {:16}{}\n", q.name, q.meaning);
-    QUANTITIES.iter().map(line).collect()
+    let line = |name: &str, meaning: &str| format!("  {name:20}{meaning}\n");
+    let whole = QUANTITIES.iter().map(|q| line(q.name, q.meaning));
+    let parted = PARTED
+        .iter()
+        .map(|p| line(&format!("{}[{}]", p.name, p.part), p.meaning));
+    whole.chain(parted).collect()
 }
 
 /// What is known, in words.

@@ -220,3 +220,87 @@ fn results_in_every_format() {
         .collect();
     insta::assert_snapshot!(text.join("\n----\n"));
 }
+
+/// A `multiprocessing.Pool` of two forked workers, of which one did nothing, and an executor of three.
+fn pools() -> Story {
+    let mut story = Story::new();
+    story.root(10, &["/usr/bin/python3", "x.py"]).after(10);
+    story.fork(10, 20).after(1).fork(10, 21).after(1);
+    for tid in 11..14 {
+        story.thread(10, tid);
+    }
+    story.after(50);
+    for (pid, bytes) in [(20, 500), (21, 0)] {
+        let usage = crate::event::Usage {
+            written_chars: Some(bytes),
+            ..crate::event::Usage::default()
+        };
+        story.exit(pid, 0).reaped_with(pid, 1, usage);
+    }
+    story.recording(|r| r.rss_bound_bytes = 0);
+    story
+}
+
+#[test]
+fn pools_and_findings_are_compared() {
+    let mut story = pools();
+    story.exit(10, 0).reaped(10);
+    for (expectation, expected) in [
+        ("pools==1", Outcome::Holds),
+        ("pool.workers<=2", Outcome::Holds),
+        ("pool.workers<2", Outcome::Violated),
+        ("pool.idle==1", Outcome::Holds),
+        ("pool.kind=='Pool'", Outcome::Holds),
+        ("pool.kind!=Pool", Outcome::Violated),
+        ("pool.start_method=='spawn'", Outcome::Violated),
+        ("pool.start_method==\"fork\"", Outcome::Holds),
+        ("pool.start==eager", Outcome::Holds),
+        ("findings[worker.idle]==1", Outcome::Holds),
+        ("findings[worker]<1", Outcome::Violated),
+        ("findings[warning]==0", Outcome::Holds),
+        ("findings[fork.multithreaded]==0", Outcome::Holds),
+        ("process_peak[python3]<1GiB", Outcome::Holds),
+        ("process_peak[python3]<1KiB", Outcome::Violated),
+        ("process_peak[nobody]==0", Outcome::Holds),
+    ] {
+        assert_eq!(
+            outcome_of(&story, expectation),
+            expected,
+            "{expectation}: {:?}",
+            verdict(&story, expectation)
+        );
+    }
+    for text in [
+        "findings[no.such]==0",
+        "findings==0",
+        "findings[worker==0",
+        "peak[a]<1G",
+    ] {
+        assert!(Expectation::parse(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn without_a_pool_there_is_none_and_lost_events_leave_it_open() {
+    let story = command();
+    for (expectation, expected) in [
+        ("pools==0", Outcome::Holds),
+        ("pool.workers<=4", Outcome::Holds),
+        ("pool.start_method=='spawn'", Outcome::Violated),
+        ("pool.kind==none", Outcome::Holds),
+    ] {
+        assert_eq!(outcome_of(&story, expectation), expected, "{expectation}");
+    }
+    let mut story = command();
+    story.lost("fork");
+    for expectation in ["pools==0", "pool.workers<=4", "pool.start_method=='spawn'"] {
+        assert_eq!(
+            outcome_of(&story, expectation),
+            Outcome::Undecided,
+            "{expectation}"
+        );
+    }
+    // The fork that was seen could be wrong, and there may be more.
+    let told = verdict(&story, "findings[fork.multithreaded]==1");
+    assert!(matches!(told, Verdict::Undecided(_)), "{told:?}");
+}
