@@ -11,6 +11,7 @@ use crate::{
     kernel::{Mm, current_mm, rss_member, rss_value},
     pass::{Pass, is_change_seen, saw_change},
     preempt::undisturbed,
+    title,
 };
 
 /// A resident-set counter changed, of which threads keep parts to themselves (before 6.2).
@@ -37,6 +38,7 @@ pub(crate) fn rss_stat(ctx: BtfTracePointContext) -> i32 {
         } else {
             charge::note();
         }
+        title::look_at_peak(space, mm.address());
         0
     })
 }
@@ -49,6 +51,7 @@ pub(crate) fn rss_stat_exactly(ctx: BtfTracePointContext) -> i32 {
         if let Some(space) = find(mm) {
             exactly(space, mm, member);
             saw_change(mm.address(), member);
+            title::look_at_peak(space, mm.address());
         }
         0
     })

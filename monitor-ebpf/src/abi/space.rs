@@ -46,6 +46,11 @@ pub struct AddressSpace {
     pub sent_churn: Churn,
     /// Anonymous pages that it was forked with; 0 after an exec.
     pub inherited: i64,
+    /// What stood in the place of its arguments when that was read last, as a number that changes with it; 0: nothing
+    /// was read yet.
+    pub title: u64,
+    /// When that was, ns since boot.
+    pub title_ns: u64,
 }
 
 impl AddressSpace {
@@ -53,8 +58,8 @@ impl AddressSpace {
     pub const ENDING: u64 = 1;
 }
 
-assert_layout!(AddressSpace, 296, {
+assert_layout!(AddressSpace, 312, {
     id: 0, flags: 8, arrivals: 16, now: 24, sent: 64, sent_parts: 104, peak: 136, peak_ns: 176, last: 184,
     peak_vm: 224, peak_swap: 232, settled_vm: 240, settled_stack: 248, churn: 256, sent_churn: 272,
-    inherited: 288,
+    inherited: 288, title: 296, title_ns: 304,
 });
