@@ -54,6 +54,8 @@ fn enter(mm: Mm, is_copy: bool) -> Option<*mut AddressSpace> {
             write_faults: if sees_writes { 0 } else { u64::MAX },
         };
         (*new).sent_churn = (*new).churn;
+        (*new).title = 0;
+        (*new).title_ns = 0;
         (*new).inherited = if is_copy { memory.rss[ANON] } else { 0 };
         (&*new, memory)
     };

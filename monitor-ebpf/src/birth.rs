@@ -133,11 +133,12 @@ fn fork(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
     let (called_ns, made_ns) = (creation::begun(creator_subject.tid), now());
     let creator_mm = parent.mm();
     let (mut creator_memory, mut creator_page_tables) = (Memory::NOTHING, u64::MAX);
+    let mut title = 0;
     if let Some(space) = find(creator_mm) {
         // Both sides of a fork are shown, so that what was inherited can be told.
         show_changed(space, creator_mm, creator_subject);
         // SAFETY: a map value.
-        creator_memory = unsafe { (*space).now };
+        (creator_memory, title) = unsafe { ((*space).now, (*space).title) };
         creator_page_tables = creator_mm.parts().page_tables;
     }
     let child_mm = child.mm();
@@ -145,6 +146,11 @@ fn fork(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
         let is_copy = child_mm.address() != creator_mm.address();
         bind(child_mm, is_copy, is_copy)
     };
+    if let Some(copy) = find(child_mm) {
+        // Until it writes something else there it has what its creator has.
+        // SAFETY: a map value.
+        unsafe { (*copy).title = title };
+    }
     // SAFETY: map values.
     let (clone_flags, old_mm) = unsafe {
         (*process).mm = mm;

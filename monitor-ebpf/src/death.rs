@@ -10,7 +10,7 @@ use crate::{
     kernel::{Task, is_group_dead},
     pass::{ENDS, Pass},
     preempt::undisturbed,
-    snapshot, switch,
+    snapshot, switch, title,
 };
 
 /// A thread ends. Its process stays traced: since 6.16 its memory is given back after this.
@@ -64,6 +64,10 @@ fn exit(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
         None if is_last => leader.exit_code(),
         None => task.exit_code(),
     };
+    if is_last {
+        // Since 6.16 it still has its memory; before, there is nothing to read any more.
+        title::look_as(filter::subject(process, pid, task.tid()));
+    }
     let kind = if is_last {
         Kind::EXIT
     } else {

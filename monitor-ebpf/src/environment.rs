@@ -12,6 +12,7 @@ use crate::{
     kernel::{Task, read_user},
     maps::ENV_SCRATCH,
     preempt::undisturbed,
+    title,
 };
 
 /// Room for one piece.
@@ -37,6 +38,7 @@ fn environment(ctx: &BtfTracePointContext) -> i32 {
     if filter::flags(process) & (TrackedProcess::PENDING | TrackedProcess::DEAD) != 0 {
         return 0;
     }
+    title::remember();
     let Some(scratch) = ENV_SCRATCH.get_ptr_mut(0) else {
         return 0;
     };

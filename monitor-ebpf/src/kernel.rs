@@ -50,6 +50,7 @@ pub(crate) mod charge;
 pub(crate) mod group;
 pub(crate) mod oom;
 pub(crate) mod path;
+pub(crate) mod title;
 mod usage;
 pub(crate) mod watch;
 

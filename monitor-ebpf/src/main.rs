@@ -67,6 +67,8 @@ mod snapshot;
 #[cfg(target_arch = "bpf")]
 mod switch;
 #[cfg(target_arch = "bpf")]
+mod title;
+#[cfg(target_arch = "bpf")]
 mod tree;
 
 #[cfg(not(target_arch = "bpf"))]

@@ -9,7 +9,7 @@ use monitor_ebpf::abi::{
     TrackedProcess, TreeSums,
 };
 
-use crate::{call::PathRoom, environment, exec::Scratch, kernel::oom::Limit};
+use crate::{call::PathRoom, environment, exec::Scratch, kernel::oom::Limit, title};
 
 /// Where things are in this kernel. Written by user space before loading, then frozen.
 #[unsafe(no_mangle)]
@@ -136,6 +136,10 @@ pub(crate) static PATHS: PerCpuArray<PathRoom> = PerCpuArray::with_max_entries(1
 #[map]
 pub(crate) static ENV_SCRATCH: PerCpuArray<environment::Scratch> =
     PerCpuArray::with_max_entries(1, 0);
+
+/// Room to put a record with a title together.
+#[map]
+pub(crate) static TITLES: PerCpuArray<title::Room> = PerCpuArray::with_max_entries(1, 0);
 
 /// Threads whose beginning or end a program has reported and the last one hasn't seen yet.
 #[map]

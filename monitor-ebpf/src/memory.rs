@@ -12,6 +12,7 @@ use crate::{
     pass::{Pass, is_change_seen, saw_change},
     preempt::undisturbed,
     skip::follow,
+    title,
 };
 
 /// A resident-set counter changed, of which threads keep parts to themselves (before 6.2).
@@ -38,6 +39,7 @@ pub(crate) fn rss_stat(ctx: BtfTracePointContext) -> i32 {
         } else {
             charge::note();
         }
+        title::look_at_peak(space, mm.address());
         0
     })
 }
@@ -50,6 +52,7 @@ pub(crate) fn rss_stat_exactly(ctx: BtfTracePointContext) -> i32 {
         if let Some(space) = find(mm) {
             exactly(space, mm, member);
             saw_change(mm.address(), member);
+            title::look_at_peak(space, mm.address());
         }
         0
     })

@@ -7,8 +7,9 @@ use crate::{
     address_space,
     emit::{emit, now},
     filter,
-    kernel::{Task, read_new_name},
+    kernel::{Task, current_mm, read_new_name},
     preempt::undisturbed,
+    title,
 };
 
 /// A thread gets a new name, by `prctl`, by a write to `/proc/PID/comm`, or by exec.
@@ -37,5 +38,9 @@ fn rename(ctx: &BtfTracePointContext) -> i32 {
         // SAFETY: room that was just reserved.
         unsafe { read_new_name(ctx, &raw mut (*record).comm) };
     });
+    // Who gives itself a name has often just written a title: setproctitle does both.
+    if current_mm() == task.mm().address() {
+        title::look();
+    }
     0
 }

@@ -286,6 +286,11 @@ pub struct Process {
     pub images: Vec<Image>,
     /// What its last program got of the variables that are kept.
     pub env: Option<BTreeMap<String, Text>>,
+    /// What it called itself last by writing over its arguments.
+    pub title: Option<Text>,
+    /// All that it called itself so.
+    #[serde(default)]
+    pub titles: Vec<Title>,
     /// Moments that it marked.
     #[serde(default)]
     pub marks: Vec<Mark>,
@@ -377,6 +382,17 @@ pub struct Sender {
     pub kind: String,
     /// The process; 0 for the kernel.
     pub pid: u32,
+}
+
+/// What a process called itself.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Title {
+    /// Seen then, ns since boot.
+    pub ns: u64,
+    /// What.
+    pub text: Text,
+    /// There was more.
+    pub truncated: bool,
 }
 
 /// A moment that a process marked.

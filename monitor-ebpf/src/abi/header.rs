@@ -49,6 +49,8 @@ impl Kind {
     pub const SNAPSHOT: u16 = 17;
     /// [`super::EnvRecord`]: the environment that a program begins with.
     pub const ENV: u16 = 18;
+    /// [`super::TitleRecord`]: a program has written over its arguments.
+    pub const TITLE: u16 = 19;
 
     /// Which records are dropped first when the buffer fills.
     ///
@@ -63,7 +65,7 @@ impl Kind {
     }
 
     /// Number of kinds.
-    pub const COUNT: u16 = 19;
+    pub const COUNT: u16 = 20;
 
     /// Stable names, in the order of the numbers; the trace's metadata uses them.
     pub const NAMES: [&'static str; Self::COUNT as usize] = [
@@ -86,6 +88,7 @@ impl Kind {
         "cgroup",
         "snapshot",
         "env",
+        "title",
     ];
 }
 

@@ -17,6 +17,7 @@ mod signal;
 mod sleep;
 mod snapshot;
 mod space;
+mod title;
 mod tracked;
 
 pub use call::{CallRecord, PathRecord};
@@ -38,6 +39,7 @@ pub use signal::{SignalInfo, SignalRecord};
 pub use sleep::{SleepRecord, TaskState, ThreadState};
 pub use snapshot::SnapshotRecord;
 pub use space::AddressSpace;
+pub use title::{TITLE_MAX, TitleRecord};
 pub use tracked::TrackedProcess;
 
 /// Raised whenever a layout in this module changes; written into every trace.

@@ -57,6 +57,11 @@ pub struct AddressSpace {
     pub looking: i64,
     /// RSS was at most this at every event, pages; 0 where that is [`Self::peak`].
     pub peak_most: i64,
+    /// What stood in the place of its arguments when that was read last, as a number that changes with it; 0: nothing
+    /// was read yet.
+    pub title: u64,
+    /// When that was, ns since boot.
+    pub title_ns: u64,
 }
 
 impl AddressSpace {
@@ -66,8 +71,9 @@ impl AddressSpace {
     pub const NO_COUNT: i64 = i64::MIN;
 }
 
-assert_layout!(AddressSpace, 384, {
+assert_layout!(AddressSpace, 400, {
     id: 0, flags: 8, arrivals: 16, now: 24, sent: 64, sent_parts: 104, peak: 136, peak_ns: 176, last: 184,
     peak_vm: 224, peak_swap: 232, settled_vm: 240, settled_stack: 248, churn: 256, sent_churn: 272,
     inherited: 288, skipped: 296, skipped_anon: 328, counts: 336, looking: 368, peak_most: 376,
+    title: 384, title_ns: 392,
 });

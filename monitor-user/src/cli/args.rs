@@ -31,7 +31,7 @@ pub(super) struct Arguments {
 #[derive(Debug, Subcommand)]
 pub(super) enum Verb {
     /// Run a command and record it and all its descendants into a trace file; or record processes that run already.
-    Record(RecordArguments),
+    Record(Box<RecordArguments>),
     /// Mark this moment in the recording that this runs in; without one nothing happens. Needs no rights.
     Mark(MarkArguments),
     /// Say what happened in a recording.

@@ -7,7 +7,7 @@ use monitor_ebpf::abi::{
 };
 use zerocopy::FromBytes;
 
-use super::{usage, watch};
+use super::{title, usage, watch};
 use crate::{
     event::{
         Churn, Event, Exit, Fork, Found, Memory, Mm, MmEnd, Oom, OomScope, Parts, Reaped, Snapshot,
@@ -66,6 +66,7 @@ pub(super) fn decode(header: &Header, bytes: &[u8], page_size: u64) -> Option<Ev
         Kind::FORK_FAILED => What::ForkFailed(read::<CallRecord>(bytes)?.number),
         Kind::SESSION => What::Session(read::<CallRecord>(bytes)?.number),
         Kind::EXEC_FAILED => What::ExecFailed(watch::exec_failed(bytes)?),
+        Kind::TITLE => What::Title(title::title(bytes)?),
         Kind::CGROUP => What::Moved(watch::moved(bytes)?),
         _ => return None,
     };

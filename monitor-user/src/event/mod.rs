@@ -15,6 +15,7 @@ mod oom;
 mod process;
 mod recording;
 mod signal;
+mod title;
 mod verification;
 mod wait;
 
@@ -30,6 +31,7 @@ pub use oom::{Oom, OomScope};
 pub use process::{Exec, Exit, Fork, Found, Loss, Reaped, Snapshot, Thread, ThreadExit, Usage};
 pub use recording::Recording;
 pub use signal::{Sender, SenderKind, Signal};
+pub use title::Title;
 pub use verification::{Compared, Difference, Skipped, Verification};
 pub use wait::{Sleep, WaitState};
 
@@ -99,6 +101,8 @@ pub enum What {
     Snapshot(Snapshot),
     /// What the subject's new program got of its environment.
     Environment(Environment),
+    /// The subject, a process, was seen to have written over its arguments.
+    Title(Title),
     /// Events were lost since the last event of this kind.
     Loss(Loss),
     /// The OOM killer chose the subject, a process, and has sent it SIGKILL.

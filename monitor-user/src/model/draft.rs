@@ -1,7 +1,7 @@
 //! A process while the fold runs: what events said, in no particular order.
 
 use crate::{
-    event::{Environment, Event, Exec, Exit, Fork, Found, Mm, Oom, Reaped, Snapshot},
+    event::{Environment, Event, Exec, Exit, Fork, Found, Mm, Oom, Reaped, Snapshot, Title},
     model::{
         marks::{self, Mark},
         memory::Track,
@@ -43,6 +43,8 @@ pub(super) struct Draft {
     pub(super) oom: Option<(u64, Oom)>,
     /// What its last program got of the variables that are kept, with the time; `None`: not known.
     pub(super) environment: Option<(u64, Environment)>,
+    /// What it was seen to have written over its arguments, with the time.
+    pub(super) titles: Vec<(u64, Title)>,
     /// Moments that it marked.
     pub(super) marks: Vec<Mark>,
     /// Marks for which there was no more room.
@@ -86,6 +88,7 @@ impl Draft {
             reaped: None,
             oom: None,
             environment: None,
+            titles: Vec::new(),
             marks: Vec::new(),
             marks_dropped: 0,
             found: None,

@@ -14,6 +14,7 @@ use crate::{
         order::Sorter,
         polled::Pollers,
         steps::{Growth, Part, Step, Steps, grown_part},
+        titles,
         watch::Watched,
     },
     units::ProcessKey,
@@ -164,6 +165,7 @@ impl State {
                     draft.environment = Some((time_ns, environment.clone()));
                 }
             }
+            What::Title(title) => titles::take(&mut draft.titles, time_ns, title),
             What::Reaped(reaped) => draft.reaped = Some((time_ns, *reaped)),
             What::Oom(oom) => draft.oom = Some((time_ns, oom.clone())),
             What::Snapshot(snapshot) => match &snapshot.found {

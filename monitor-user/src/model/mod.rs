@@ -33,6 +33,7 @@ pub mod testkit;
 mod tests;
 mod threads;
 mod timeline;
+mod titles;
 mod tree;
 mod trust;
 mod watch;
@@ -48,6 +49,7 @@ pub use steps::{Growth, Part, Step};
 pub use summary::{Peak, Share, Summary};
 pub use threads::ThreadLife;
 pub use timeline::{Bucket, Timeline};
+pub use titles::Title;
 pub use tree::{
     Created, CreatedBy, CreatorFrom, Ending, How, Image, ImageMemory, Process, Totals, Tree, Trust,
     clone_flag_names,

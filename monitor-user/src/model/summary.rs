@@ -144,6 +144,7 @@ impl Summary {
                 | What::ThreadExit(_)
                 | What::Oom(_)
                 | What::Environment(_)
+                | What::Title(_)
                 | What::Signal(_)
                 | What::ExecFailed(_)
                 | What::ForkFailed(_)

@@ -6,7 +6,7 @@ use crate::{
     event::{Churn, Directory, Environment, Memory, Mm, Moved, Oom, Sender, Usage},
     model::{
         Blocked, ExecFailure, Floors, Mark, Polled, Stall, Step, Summary, ThreadLife, Timeline,
-        Wait,
+        Title, Wait,
     },
     units::ProcessKey,
 };
@@ -99,6 +99,8 @@ pub struct Process {
     pub images: Vec<Image>,
     /// What its last program got of the variables that are kept, `NAME=value`; `None`: not known.
     pub environment: Option<Environment>,
+    /// What it called itself by writing over its arguments, in order; of more than 64 the first 63 and the last.
+    pub titles: Vec<Title>,
     /// Moments that it marked, in order.
     pub marks: Vec<Mark>,
     /// Threads it made besides its first. `None` if such events were lost, or it was there before the recording began.
@@ -171,6 +173,13 @@ impl Process {
     pub fn peak_rss(&self) -> Option<u64> {
         let own = self.images.iter().filter(|i| i.shared_mm_with.is_none());
         own.filter_map(|i| i.memory.map(|m| m.peak.rss())).max()
+    }
+
+    /// What it called itself last, unless it has executed another program since.
+    pub fn title(&self) -> Option<&Title> {
+        let last = self.titles.last()?;
+        let executed = self.program().and_then(|program| program.start_ns);
+        executed.is_none_or(|at| at <= last.ns).then_some(last)
     }
 
     /// Last program that it executed itself.

@@ -423,6 +423,7 @@ impl Collector {
             }
             match &mut event.what {
                 What::Exec(exec) => redact::hide(&mut exec.argv),
+                What::Title(title) => redact::hide_in_title(&mut title.words),
                 What::Snapshot(snapshot) => {
                     let found = snapshot.found.as_mut();
                     if let Some(argv) = found.and_then(|found| found.argv.as_mut()) {

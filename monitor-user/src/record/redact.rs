@@ -43,6 +43,21 @@ pub(super) fn hide(argv: &mut [Vec<u8>]) {
     }
 }
 
+/// The same in what a program wrote over its arguments, which may be one string with all of them.
+pub(super) fn hide_in_title(words: &mut [Vec<u8>]) {
+    hide(words);
+    for word in words {
+        let mut parts: Vec<Vec<u8>> = word
+            .split(|byte| *byte == b' ')
+            .map(<[u8]>::to_vec)
+            .collect();
+        if parts.len() > 1 {
+            hide(&mut parts);
+            *word = parts.join(&b' ');
+        }
+    }
+}
+
 fn sounds_secret(name: &[u8]) -> bool {
     // Nobody's names are as long, but a whole script may stand before an equals sign.
     if name.len() > 64 {
@@ -177,6 +192,16 @@ mod tests {
         ] {
             assert_eq!(hidden(&["x", typed])[1], kept);
         }
+    }
+
+    #[test]
+    fn a_title_may_have_all_arguments_in_one_string() {
+        let mut title = vec![b"worker --token s3 of ftp://u:p@h x  y".to_vec()];
+        hide_in_title(&mut title);
+        assert_eq!(
+            title,
+            [b"worker --token [hidden] of ftp://u:[hidden]@h x  y".to_vec()]
+        );
     }
 
     #[test]

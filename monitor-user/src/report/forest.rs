@@ -147,15 +147,21 @@ fn label(process: &ProcessReport, program: &str) -> String {
     let Some(last) = process.images.last() else {
         return comm_of(process);
     };
+    // What it calls itself says more than what was executed; which may be the name of another program's.
+    let titled = process
+        .title
+        .as_ref()
+        .map(|title| format!("{} as {}", shorten(program, BEFORE), escape(&title.0)));
     if last.how == "exec" {
-        return program.to_owned();
+        return titled.unwrap_or_else(|| program.to_owned());
     }
     // It has a name of its own only if it gave itself one. That may be another program's, so what it
     // is comes first.
     let renamed = process.comm.as_ref().filter(|_| process.comm != last.comm);
-    let name = match renamed.filter(|_| last.comm.is_some()) {
-        Some(comm) => format!("{} as {}", shorten(program, BEFORE), escape(&comm.0)),
-        None => program.to_owned(),
+    let name = match (titled, renamed.filter(|_| last.comm.is_some())) {
+        (Some(titled), _) => titled,
+        (None, Some(comm)) => format!("{} as {}", shorten(program, BEFORE), escape(&comm.0)),
+        (None, None) => program.to_owned(),
     };
     match process.created_by {
         Some("vfork") => format!("{name} (vfork)"),

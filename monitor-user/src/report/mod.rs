@@ -40,8 +40,8 @@ pub use request::{Basis, RequestReport};
 pub use say::title;
 pub use value::{
     ExitReport, Id, ImageReport, MarkReport, OomReport, PolledReport, ProcessReport,
-    RecordingReport, Report, RoleReport, ShareReport, StepReport, TopReport, TreeReport,
-    TrustReport,
+    RecordingReport, Report, RoleReport, ShareReport, StepReport, TitleReport, TopReport,
+    TreeReport, TrustReport,
 };
 pub use watch::{
     BlockedReport, ExecFailureReport, MoveReport, SenderReport, StallReport, WaitReport,

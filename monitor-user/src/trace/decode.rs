@@ -211,6 +211,10 @@ impl<'a> Row<'a> {
                 values: self.bytes_list(Col::Env, Col::EnvRaw)?,
                 is_whole: self.flag(Col::EnvWhole)?,
             }),
+            Kind::Title => What::Title(event::Title {
+                words: self.argv()?,
+                is_cut: self.flag(Col::ArgvTruncated)?,
+            }),
             Kind::Loss => What::Loss(self.loss()?),
             Kind::Oom => What::Oom(event::Oom {
                 mm: self.u64(Col::Mm),

@@ -38,6 +38,7 @@ pub(super) fn kind_of(what: &What) -> Kind {
         What::Sleep(_) => Kind::Sleep,
         What::Session(_) => Kind::Session,
         What::Moved(_) => Kind::Moved,
+        What::Title(_) => Kind::Title,
     }
 }
 
@@ -132,6 +133,10 @@ impl Rows {
             What::Environment(environment) => {
                 self.list(Col::Env, Col::EnvRaw, &environment.values);
                 self.flag(Col::EnvWhole, environment.is_whole);
+            }
+            What::Title(title) => {
+                self.argv(&title.words);
+                self.flag(Col::ArgvTruncated, title.is_cut);
             }
             What::Loss(loss) => self.loss(loss),
             What::Oom(oom) => self.oom(oom),

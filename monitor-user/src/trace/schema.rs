@@ -178,6 +178,7 @@ kinds! {
     Session "session" "The subject made a session of its own.";
     Moved "moved" "The subject, a process, was moved to another control group.";
     Environment "env" "The subject's new program got this of the variables that are kept; follows its `exec`.";
+    Title "title" "The subject was seen to have written something else (`argv`) over its arguments.";
 }
 
 macro_rules! columns {
@@ -195,10 +196,10 @@ macro_rules! columns {
 
 use Kind::{
     Environment, Exec, ExecFailed, Exit, Fork, ForkFailed, Loss, Memory, MmEnd, Moved, Oom, Reaped,
-    Rename, Session, Signal, Sleep, Snapshot, Thread, ThreadExit,
+    Rename, Session, Signal, Sleep, Snapshot, Thread, ThreadExit, Title,
 };
 
-const EVERY: [Kind; 19] = [
+const EVERY: [Kind; 20] = [
     Fork,
     Thread,
     Exec,
@@ -218,6 +219,7 @@ const EVERY: [Kind; 19] = [
     Sleep,
     Session,
     Moved,
+    Title,
 ];
 
 columns! {
@@ -269,10 +271,10 @@ columns! {
     NsLevel "ns_level" UInt32 "" [Fork, Snapshot], "How deep that namespace is below the first one.";
     Filename "filename" Text "" [Exec, ExecFailed], "Path that was given to exec; of a failed one empty if it couldn't be read.";
     FilenameRaw "filename_raw" Bytes "" [Exec, ExecFailed], "The exact bytes of `filename`; null where `filename` is exact.";
-    Argv "argv" TextList "" [Exec, Snapshot], "Arguments; the last may be cut, see `argv_truncated`.";
-    ArgvRaw "argv_raw" BytesList "" [Exec, Snapshot], "The exact bytes of all of `argv`; null where `argv` is exact.";
+    Argv "argv" TextList "" [Exec, Snapshot, Title], "Arguments; the last may be cut, see `argv_truncated`.";
+    ArgvRaw "argv_raw" BytesList "" [Exec, Snapshot, Title], "The exact bytes of all of `argv`; null where `argv` is exact.";
     ArgvBytes "argv_bytes" Int64 "bytes" [Exec], "Length of all arguments with their NULs, also of those that were cut off.";
-    ArgvTruncated "argv_truncated" Bool "" [Exec], "Whether `argv` is not all of it.";
+    ArgvTruncated "argv_truncated" Bool "" [Exec, Title], "Whether `argv` is not all of it.";
     Cwd "cwd" Text "" [Exec, Snapshot], "Working directory then, from the top of the tree of mounts; without a slash in front if it is cut, see `cwd_state`.";
     CwdRaw "cwd_raw" Bytes "" [Exec, Snapshot], "The exact bytes of `cwd`; null where `cwd` is exact.";
     CwdState "cwd_state" TextList "" [Exec, Snapshot], "What is to be said of it: `cut` (outer folders are missing), `deleted`, `unreachable` (not mounted any more).";

@@ -12,6 +12,7 @@ use crate::{
         draft::Draft,
         fold::State,
         marks::Mark,
+        titles,
         tree::{Created, CreatedBy, CreatorFrom, Ending, How, Process, Totals, Tree},
         trust::{self, Gaps},
     },
@@ -52,6 +53,10 @@ pub(super) fn tree(mut state: State, recording: &Recording) -> Tree {
         .map(|draft| process(draft, &state, &context, &mut gaps))
         .collect();
     processes.sort_by_key(|p| (p.key.start_ns, p.key.pid));
+    let mut titles = titles::all(&state.processes);
+    for process in &mut processes {
+        process.titles = titles.remove(&process.key).unwrap_or_default();
+    }
     life::survivors(&mut processes, &context);
     images::owners(&mut processes, &state);
     gaps.mm_ends = images::unclosed(&processes, &state, &context);
@@ -162,6 +167,7 @@ fn process(draft: &Draft, state: &State, context: &Context<'_>, gaps: &mut Gaps)
         found_ns: draft.found.as_ref().map(|(at, _, _)| *at),
         images: images::images(draft, state, ending),
         environment: draft.environment.as_ref().map(|(_, e)| e.clone()),
+        titles: Vec::new(),
         marks: marks(draft),
         threads_created: threads.and_then(|t| t.created),
         threads_max: threads.map(|t| t.max),

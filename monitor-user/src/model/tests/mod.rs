@@ -8,6 +8,7 @@ mod marks;
 mod order;
 mod streams;
 mod summary;
+mod titles;
 mod trees;
 mod watch;
 

@@ -110,6 +110,8 @@ pub(super) const COLUMNS: &[Column<ProcessReport>] = &columns! { ProcessReport:
     "fork_failures", "calls of fork, vfork and clone that failed, by error; JSON",
         |p| p.fork_failures.as_ref().map_or(Cell::Unknown, Cell::json);
     "waits", "its longest waits; JSON", |p| Cell::json(&p.waits);
+    "title", "what it called itself last by writing over its arguments", |p| p.title.as_ref().into();
+    "titles", "all that it was seen to call itself so; JSON", |p| Cell::json(&p.titles);
     "marks", "moments that it marked; JSON", |p| Cell::json(&p.marks);
     "env", "variables that are kept of its last program; JSON", |p| p.env.as_ref().map_or(Cell::Unknown, Cell::json);
     "pid_ns", "its pid in its own pid namespace", |p| p.pid_ns.into();

@@ -9,6 +9,7 @@ mod directories;
 mod golden;
 mod marks;
 mod same;
+mod titles;
 
 use super::*;
 use crate::model::testkit::Story;

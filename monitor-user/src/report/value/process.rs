@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     event::{Environment, Exit, Oom, OomScope, Recording},
-    model::{CreatedBy, CreatorFrom, Ending, Mark, Process, clone_flag_names},
+    model::{CreatedBy, CreatorFrom, Ending, Mark, Process, Title, clone_flag_names},
     report::{
         BlockedReport, ByteText, ExecFailureReport, MoveReport, SenderReport, WaitReport, watch,
     },
@@ -81,6 +81,11 @@ pub struct ProcessReport {
     /// What its last program got of the variables that are kept, by name; `None`: not known. A name that comes twice
     /// has its first value, as the C library has it.
     pub env: Option<BTreeMap<String, ByteText>>,
+    /// What it called itself last by writing over its arguments; `None`: nothing was seen, or it has executed another
+    /// program since.
+    pub title: Option<ByteText>,
+    /// All that it was seen to call itself so; of more than 64 the first 63 and the last.
+    pub titles: Vec<TitleReport>,
     /// Moments that it marked, in order of time.
     pub marks: Vec<MarkReport>,
     /// Threads it made besides its first.
@@ -143,6 +148,17 @@ pub struct ProcessReport {
     pub session_ns: Option<u64>,
     /// Moves to other control groups; the first 64.
     pub moves: Vec<MoveReport>,
+}
+
+/// What a process called itself by writing over its arguments.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TitleReport {
+    /// When that was seen; it may have been so for some time.
+    pub ns: u64,
+    /// What it was; words put together with spaces.
+    pub text: ByteText,
+    /// Whether there was more of it.
+    pub truncated: bool,
 }
 
 /// A moment that a process marked.
@@ -240,6 +256,8 @@ pub(super) fn process(
             .map(|i| image(i, recording, p.threads_max.unwrap_or(1), id))
             .collect(),
         env: p.environment.as_ref().map(variables),
+        title: p.title().map(|title| ByteText(title.text.clone())),
+        titles: p.titles.iter().map(title).collect(),
         marks: p.marks.iter().map(mark).collect(),
         threads_created: p.threads_created,
         threads_max: p.threads_max,
@@ -298,6 +316,14 @@ fn variables(environment: &Environment) -> BTreeMap<String, ByteText> {
             .or_insert_with(|| ByteText(value.to_vec()));
     }
     variables
+}
+
+fn title(title: &Title) -> TitleReport {
+    TitleReport {
+        ns: title.ns,
+        text: ByteText(title.text.clone()),
+        truncated: title.is_cut,
+    }
 }
 
 fn mark(mark: &Mark) -> MarkReport {

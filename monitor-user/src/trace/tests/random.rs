@@ -3,7 +3,7 @@
 use crate::event::{
     Churn, Directory, Environment, Event, Exec, ExecFailed, Exit, Fork, Found, Loss, Memory, MmEnd,
     Moved, Oom, OomScope, Parts, Reaped, Sender, SenderKind, Signal, Sleep, Snapshot, Subject,
-    Thread, ThreadExit, Usage, WaitState, What,
+    Thread, ThreadExit, Title, Usage, WaitState, What,
 };
 use crate::trace::schema::Kind;
 use crate::units::ProcessKey;
@@ -167,6 +167,10 @@ impl Random {
                 found: self.some(Self::found),
             }),
             Kind::Environment => What::Environment(self.environment()),
+            Kind::Title => What::Title(Title {
+                words: (0..self.below(4)).map(|_| self.bytes()).collect(),
+                is_cut: self.flag(),
+            }),
             Kind::Loss => What::Loss(Loss {
                 lost: (0..self.below(4))
                     .map(|_| (format!("k{}é", self.below(9)), self.u64()))

@@ -2,7 +2,8 @@
 
 use super::{Actor, BASE_VMS, MIB, MS, START, Story};
 use crate::event::{
-    Directory, Environment, Event, Exec, Fork, Found, Memory, Snapshot, Thread, ThreadExit, What,
+    Directory, Environment, Event, Exec, Fork, Found, Memory, Snapshot, Thread, ThreadExit, Title,
+    What,
 };
 use crate::units::ProcessKey;
 
@@ -188,6 +189,12 @@ impl Story {
     /// A thread takes a name.
     pub fn rename(&mut self, pid: u32, tid: u32, name: &str) -> &mut Self {
         self.tell(pid, tid, What::Rename(name.as_bytes().to_vec()))
+    }
+
+    /// The process is seen to have written this over its arguments.
+    pub fn title(&mut self, pid: u32, words: &[&str], is_cut: bool) -> &mut Self {
+        let words = words.iter().map(|word| word.as_bytes().to_vec()).collect();
+        self.tell(pid, pid, What::Title(Title { words, is_cut }))
     }
 
     /// What the process's new program got of the variables that are kept.

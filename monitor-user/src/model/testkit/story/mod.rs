@@ -205,5 +205,6 @@ pub(super) fn kind_of(what: &What) -> &'static str {
         What::Sleep(_) => "sleep",
         What::Session(_) => "session",
         What::Moved(_) => "moved",
+        What::Title(_) => "title",
     }
 }

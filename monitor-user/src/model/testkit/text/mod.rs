@@ -98,6 +98,7 @@ mod tests {
         story.setsid(10).moved(10, "/a b");
         story.still_there(10, true).loss_row("memory", 5);
         story.environment(10, &["A=1 2", "B=\n"], true);
+        story.title(10, &["a: b", ""], true);
         story.found(1, 14, &["a b", "c"]).found(14, 15, &[]);
         story.in_directory("/a \"b\"").exec(10, &["x"]);
         story.in_directory_that_is(Directory {

@@ -6,7 +6,7 @@ use crate::{
     event::{
         Churn, Directory, Environment, Event, Exec, ExecFailed, Exit, Fork, Found, Loss, Memory,
         MmEnd, Moved, Oom, OomScope, Reaped, Sender, SenderKind, Signal, Sleep, Snapshot, Subject,
-        Thread, ThreadExit, Usage, WaitState, What,
+        Thread, ThreadExit, Title, Usage, WaitState, What,
     },
     units::ProcessKey,
 };
@@ -155,6 +155,10 @@ fn what(kind: &str, f: &mut Fields) -> Result<What, String> {
             found: found(f)?,
         }),
         "env" => What::Environment(environment(f)?),
+        "title" => What::Title(Title {
+            words: all(f, "word")?,
+            is_cut: f.flag("cut")?,
+        }),
         "loss" => What::Loss(loss(f)?),
         "oom" => What::Oom(read_oom(f)?),
         other => watched(other, f)?,

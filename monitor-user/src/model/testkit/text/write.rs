@@ -151,6 +151,7 @@ fn write_fields(out: &mut Writer, what: &What) {
         | What::ForkFailed(_)
         | What::Sleep(_)
         | What::Session(_)
+        | What::Title(_)
         | What::Moved(_) => write_watched(out, what),
     }
 }
@@ -217,6 +218,12 @@ fn write_watched(out: &mut Writer, what: &What) {
                 out.bytes("call", call.as_bytes());
             }
             out.number("still", sleep.still.into());
+        }
+        What::Title(title) => {
+            for word in &title.words {
+                out.bytes("word", word);
+            }
+            out.number("cut", title.is_cut.into());
         }
         What::Session(session) => out.known("session", Some((*session).into())),
         What::Moved(moved) => {
