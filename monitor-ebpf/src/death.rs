@@ -36,7 +36,7 @@ fn exit(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
     let task = Task::argument::<0>(ctx);
     snapshot::orphans(task);
     let pid = task.pid();
-    let Some(process) = filter::entry(pid) else {
+    let Some(process) = filter::of_thread(task) else {
         return 0;
     };
     if filter::flags(process) & TrackedProcess::PENDING != 0 {

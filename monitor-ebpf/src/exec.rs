@@ -58,7 +58,7 @@ pub(crate) fn sched_process_exec_last(ctx: BtfTracePointContext) -> i32 {
 fn exec(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
     let task = Task::argument::<0>(ctx);
     let pid = task.pid();
-    let Some(process) = filter::entry(pid) else {
+    let Some(process) = filter::of_thread(task) else {
         return 0;
     };
     let Some(scratch) = SCRATCH.get_ptr_mut(pass as u32) else {

@@ -22,6 +22,15 @@ pub(crate) fn known(task: Task) -> Option<*mut TrackedProcess> {
     (unsafe { (*process).start_ns } == task.start_ns()).then_some(process)
 }
 
+/// Entry of the process that a thread belongs to, unless that is left from an earlier process of its pid: the kernel
+/// doesn't show each time that one is freed. Of the recorder's own child the start isn't known yet.
+#[inline(always)]
+pub(crate) fn of_thread(task: Task) -> Option<*mut TrackedProcess> {
+    let process = entry(task.pid())?;
+    let is_its_own = start_ns(process) == task.leader().start_ns();
+    (is_its_own || flags(process) & TrackedProcess::PENDING != 0).then_some(process)
+}
+
 /// Flags of an entry.
 #[inline(always)]
 pub(crate) fn flags(process: *mut TrackedProcess) -> u32 {
