@@ -178,6 +178,32 @@ fn a_recording_that_lacks_something() -> anyhow::Result<()> {
     Ok(())
 }
 
+#[test]
+fn more_workers_than_cpus() -> anyhow::Result<()> {
+    const ON_ONE: &str = "import os, sys; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); \
+                          os.execv(sys.argv[1], sys.argv[1:])";
+    let _alone = harness::alone()?;
+    let script = script("situations.py");
+    let script = script.to_str().context("a path that isn't text")?;
+    let crowded = |quality| {
+        let recorder = Recorder::new().under(&[PYTHON, "-c", ON_ONE]);
+        recorder
+            .record(&[PYTHON, script, "crowded", quality, "4"])?
+            .report()
+    };
+    let (bad, good) = (crowded("bad")?, crowded("good")?);
+    let [finding] = of(&bad, "cpu.oversubscribed")[..] else {
+        anyhow::bail!("not one: {:#?}", bad.findings);
+    };
+    ensure!(finding.subjects.len() == 4, "{finding:#?}");
+    ensure!(
+        of(&good, "cpu.oversubscribed").is_empty(),
+        "{:#?}",
+        good.findings
+    );
+    Ok(())
+}
+
 /// Each rule is raised by a real process here, and stays silent on the same one without the defect.
 #[test]
 fn every_finding_has_a_twin() {

@@ -18,6 +18,7 @@ mod testkit;
 #[cfg(test)]
 mod tests;
 
+mod cpu_oversubscribed;
 mod elsewhere_line;
 mod escape_pid_namespace;
 mod escape_session;

@@ -1,17 +1,18 @@
 //! The list of all rules.
 
 use crate::findings::{
-    Rule, escape_pid_namespace, escape_session, exec_failed, exit_waits_for_child,
-    fork_deadlock_suspected, fork_failed, fork_multithreaded, fork_spin_suspected, fork_storm,
-    image_peak_inherited, memory_growth, memory_left_charged, memory_oom_kill,
-    memory_shared_counted_twice, pid_reused, pool_broken, pool_start_method, process_core_dumped,
-    process_killed, process_stopped, process_survivor, process_zombie, stall_tree_asleep,
-    tree_work_elsewhere, trust_incomplete, vms_inherited, worker_idle, worker_killed,
-    worker_leftover, worker_orphaned, worker_recycled, worker_replaced,
+    Rule, cpu_oversubscribed, escape_pid_namespace, escape_session, exec_failed,
+    exit_waits_for_child, fork_deadlock_suspected, fork_failed, fork_multithreaded,
+    fork_spin_suspected, fork_storm, image_peak_inherited, memory_growth, memory_left_charged,
+    memory_oom_kill, memory_shared_counted_twice, pid_reused, pool_broken, pool_start_method,
+    process_core_dumped, process_killed, process_stopped, process_survivor, process_zombie,
+    stall_tree_asleep, tree_work_elsewhere, trust_incomplete, vms_inherited, worker_idle,
+    worker_killed, worker_leftover, worker_orphaned, worker_recycled, worker_replaced,
 };
 
 /// Every rule, by id.
 pub const RULES: &[Rule] = &[
+    cpu_oversubscribed::RULE,
     escape_pid_namespace::RULE,
     escape_session::RULE,
     exec_failed::RULE,
