@@ -174,6 +174,10 @@ pub(crate) static UNSETTLED: PerCpuArray<u64> = PerCpuArray::with_max_entries(1,
 #[map]
 pub(crate) static PARTS: PerCpuArray<i64> = PerCpuArray::with_max_entries(1, 0);
 
+/// A kind of memory that the verifier is to forget.
+#[map]
+pub(crate) static KIND: PerCpuArray<u32> = PerCpuArray::with_max_entries(1, 0);
+
 /// Something of which each CPU has a part: what [`CPU_OFFSETS`] is found by.
 #[map]
 pub(crate) static CPU_CELL: PerCpuArray<u64> = PerCpuArray::with_max_entries(1, 0);

@@ -12,11 +12,14 @@ use crate::{
     emit::setting,
     kernel::Mm,
     look::{MOST_WAITS, look},
-    maps::PARTS,
+    maps::{KIND, PARTS},
 };
 
 /// Counters of so many address spaces, of four kinds each, are remembered on a CPU; of two in one place the later one.
 const PLACES: u32 = monitor_ebpf::abi::PARTS;
+
+/// So few that the verifier can follow the kinds of memory one by one.
+const FEW_CPUS: u32 = 8;
 
 /// Where the counter of a kind is remembered. Numbers of address spaces have the CPU in their lowest bits and above it a time.
 #[inline(always)]
@@ -29,25 +32,47 @@ pub(crate) fn place(id: u64, member: u32) -> u32 {
 #[inline(always)]
 pub(crate) fn follow(space: *mut AddressSpace, mm: Mm, member: u32) -> bool {
     if setting!(skips) == 0 {
-        return look::<true, MOST_WAITS>(space, mm, member);
+        // With few CPUs each kind may have a way of its own, which costs less.
+        return if setting!(cpus) <= FEW_CPUS {
+            look::<true, MOST_WAITS>(space, mm, member)
+        } else {
+            look::<false, 1>(space, mm, forgotten(member))
+        };
     }
     if skip(space, mm, member & 3) == Some(()) {
         return false;
     }
-    let mut is_due = false;
-    // Not by `member`, which the verifier would follow each on a way of its own, four times as far.
+    let is_due = look::<false, 1>(space, mm, forgotten(member));
+    let (mut worst, mut most) = (0, 0);
     for kind in 0..4 {
         // SAFETY: a map value.
         let skipped = unsafe { (&raw const (*space).skipped[kind as usize]).read_volatile() };
-        if skipped != 0 {
-            is_due |= look::<false, 1>(space, mm, kind);
+        if skipped > most {
+            most = skipped;
+            worst = forgotten(kind);
         }
+    }
+    // Else what is skipped of it would be in the way of all events of other kinds.
+    if most > 0 {
+        return look::<false, 1>(space, mm, worst) | is_due;
     }
     is_due
 }
 
-/// Skips an event if that can be borne. `None`: one has to look at all kinds of which something is skipped, the one that
-/// has changed among them.
+/// A number that the verifier doesn't know: it would follow each of four on a way of its own, with all CPUs.
+#[inline(always)]
+fn forgotten(kind: u32) -> u32 {
+    let Some(place) = KIND.get_ptr_mut(0) else {
+        return 0;
+    };
+    // SAFETY: a per-CPU value.
+    unsafe {
+        place.write_volatile(kind);
+        place.read_volatile()
+    }
+}
+
+/// Skips an event if that can be borne. `None`: one has to look.
 #[inline(always)]
 fn skip(space: *mut AddressSpace, mm: Mm, member: u32) -> Option<()> {
     let index = (member & 3) as usize;

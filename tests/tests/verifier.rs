@@ -12,8 +12,9 @@ use rtrace_tests::{
 /// Most instructions of a program. Far below the verifier's own limit, so that a kernel which follows more paths loads
 /// it too.
 const MOST: u64 = 20_000;
-/// And for each CPU whose parts of counters it adds up: it does so for four counters, or four times for one.
-const MOST_FOR_A_CPU: u64 = 1000;
+/// And for each CPU whose parts of counters it adds up: it does so for four counters, or up to eight times for two, which
+/// leaves half of the limit with 128 CPUs.
+const MOST_FOR_A_CPU: u64 = 4000;
 /// Those with a long loop: one copies argument lists, one looks at the threads of who comes into a control group.
 const MOST_OF_LOOPS: u64 = 120_000;
 

@@ -14,9 +14,9 @@ pub const fn absent(offset: Offset) -> bool {
 
 /// Most CPUs whose parts of a counter are added up.
 ///
-/// The verifier follows each turn of the loop, and gives up where too many ways lie before it: with 512
-/// CPUs the largest program takes a third of what it may, with 1,024 it is refused (6.18).
-pub const MOST_CPUS: u32 = 512;
+/// The verifier follows each turn of the loop, and gives up where too many ways lie before it: with 128
+/// CPUs the largest program takes half of what it may, with 256 it is refused (6.18).
+pub const MOST_CPUS: u32 = 128;
 
 /// Counters whose parts a CPU remembers, where looks at them are skipped: a power of two.
 pub const PARTS: u32 = 1024;

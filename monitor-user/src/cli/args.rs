@@ -137,7 +137,7 @@ pub(super) struct RecordArguments {
     /// Attach the first, the later, or all programs of each hook. For tests of rtrace.
     #[arg(long, value_name = "WHICH", hide = true, value_parser = passes)]
     pub(super) passes: Option<Passes>,
-    /// Read counters without what each CPU keeps to itself where more CPUs than this are possible, as beyond 512.
+    /// Read counters without what each CPU keeps to itself where more CPUs than this are possible, as beyond 128.
     /// For tests of rtrace.
     #[arg(long, value_name = "CPUS", hide = true)]
     pub(super) most_cpus: Option<u32>,

@@ -234,7 +234,7 @@ fn at_the_usual_resolution_memory_is_within_its_bound() -> anyhow::Result<()> {
     run.compare()
 }
 
-/// As on a host with more than 512 possible CPUs: the shared counter, and how far it may be off.
+/// As on a host with more than 128 possible CPUs: the shared counter, and how far it may be off.
 #[test]
 fn where_parts_of_cpus_are_not_added_up_memory_is_within_the_stated_bound() -> anyhow::Result<()> {
     let _alone = harness::alone()?;
