@@ -80,7 +80,7 @@ pub(super) fn config(btf: &Btf, options: &LoadOptions<'_>) -> Config {
 }
 
 /// Possible CPUs up to which all their parts of a counter are added up at every event, however many are asked for.
-const FULL_SUM_CPUS: u32 = 8;
+pub(super) const FULL_SUM_CPUS: u32 = 8;
 
 /// Whether events are skipped as long as what was skipped can't reach the resolution. Not where every change is to be
 /// shown, nor where values are to be compared with `/proc`.

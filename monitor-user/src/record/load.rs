@@ -12,7 +12,7 @@ use zerocopy::IntoBytes;
 
 use super::{
     attach::Attach,
-    config::{MM_LOCK, adds_up_too_much, config},
+    config::{FULL_SUM_CPUS, MM_LOCK, adds_up_too_much, config},
     cpu_parts,
     hooks::{GROUP_ENTERED, GROUP_MADE, HOOKS, RssBound, SYS_ENTER, SYS_EXIT, layout, rss_bound},
     object::object,
@@ -204,9 +204,9 @@ impl Loaded {
             }
             watch.step("finding the CPUs' parts of counters");
         }
-        let is_exact = !absent(layout.mm_rss_parts);
         let Absent { missing, stand_ins } =
-            attach_hooks(&mut ebpf, &btf, &types, &config, is_exact, options)?;
+            attach_what_it_takes(&mut ebpf, &btf, &mut layout, (&types, &config), options)?;
+        let is_exact = !absent(layout.mm_rss_parts);
         watch.step("verifying and attaching programs");
         let cpus = facts::online_cpus();
         let page_size = facts::page_size();
@@ -249,6 +249,26 @@ struct Absent {
     missing: Vec<String>,
     /// Hooks that the kernel doesn't have or that weren't wanted, and what is said instead.
     stand_ins: BTreeMap<String, String>,
+}
+
+/// Attaches all hooks. Sums over the parts of many CPUs can be more than a kernel's verifier follows to their end: it gets
+/// programs without them then, and the trace states what error that leaves.
+fn attach_what_it_takes(
+    ebpf: &mut Ebpf,
+    btf: &Btf,
+    layout: &mut Layout,
+    (types, config): (&LoaderBtf, &Config),
+    options: &LoadOptions<'_>,
+) -> Result<Absent, LoadError> {
+    let is_exact = !absent(layout.mm_rss_parts);
+    let attached = attach_hooks(ebpf, btf, types, config, is_exact, options);
+    let is_refused = matches!(attached, Err(LoadError::Program { .. }));
+    if !is_refused || !is_exact || config.cpus <= FULL_SUM_CPUS {
+        return attached;
+    }
+    layout.mm_rss_parts = u32::MAX;
+    *ebpf = load(btf, layout, config, options)?;
+    attach_hooks(ebpf, btf, types, config, false, options)
 }
 
 /// Attaches each hook's programs.
