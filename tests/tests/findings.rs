@@ -89,6 +89,12 @@ fn many_short_programs() -> anyhow::Result<()> {
 }
 
 #[test]
+fn copies_of_a_large_process() -> anyhow::Result<()> {
+    // The process and the first twenty of its children.
+    pair("large_forks", "fork.slow", 150, 21)
+}
+
+#[test]
 fn children_of_a_parent_with_a_large_reservation() -> anyhow::Result<()> {
     for children in [1, 4] {
         pair("reserved", "vms.inherited", children, children as usize)?;

@@ -436,6 +436,24 @@ def crowded(bad, n):
         crew.join()
 
 
+def large_forks(bad, n):
+    """A process of 640 MiB in small pages makes copies of itself, or starts programs without one."""
+    kept = mmap.mmap(-1, 640 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    try:
+        # Without huge pages, whatever is usual here.
+        kept.madvise(15)
+    except OSError:
+        pass
+    for place in range(0, len(kept), mmap.PAGESIZE):
+        kept[place] = 1
+    for _ in range(n):
+        if bad:
+            child = forked(lambda: None)
+        else:
+            child = os.posix_spawn("/bin/true", ["true"], os.environ)
+        os.waitpid(child, 0)
+
+
 def main():
     name, quality = sys.argv[1:3]
     count = int(sys.argv[3]) if len(sys.argv) > 3 else 3

@@ -27,6 +27,7 @@ mod exit_waits_for_child;
 mod fork_deadlock_suspected;
 mod fork_failed;
 mod fork_multithreaded;
+mod fork_slow;
 mod fork_spin_suspected;
 mod fork_storm;
 mod image_peak_inherited;

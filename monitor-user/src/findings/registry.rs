@@ -2,7 +2,7 @@
 
 use crate::findings::{
     Rule, cpu_oversubscribed, escape_pid_namespace, escape_session, exec_failed,
-    exit_waits_for_child, fork_deadlock_suspected, fork_failed, fork_multithreaded,
+    exit_waits_for_child, fork_deadlock_suspected, fork_failed, fork_multithreaded, fork_slow,
     fork_spin_suspected, fork_storm, image_peak_inherited, memory_growth, memory_left_charged,
     memory_oom_kill, memory_shared_counted_twice, pid_reused, pool_broken, pool_start_method,
     process_core_dumped, process_killed, process_stopped, process_survivor, process_zombie,
@@ -20,6 +20,7 @@ pub const RULES: &[Rule] = &[
     fork_deadlock_suspected::RULE,
     fork_failed::RULE,
     fork_multithreaded::RULE,
+    fork_slow::RULE,
     fork_spin_suspected::RULE,
     fork_storm::RULE,
     image_peak_inherited::RULE,

@@ -35,16 +35,16 @@ impl Story {
         self
     }
 
-    /// The process that was made last was made by a call that took so long, ns, by a creator with page tables of so many
+    /// The process that was made last was made by a call that took so long, ns (`None`: not known), by a creator with page tables of so many
     /// bytes.
     ///
     /// # Panics
     /// The last event is no creation.
-    pub fn call_took(&mut self, fork_ns: u64, page_tables: u64) -> &mut Self {
+    pub fn call_took(&mut self, fork_ns: impl Into<Option<u64>>, page_tables: u64) -> &mut Self {
         let Some(What::Fork(fork)) = self.events.last_mut().map(|event| &mut event.what) else {
             panic!("the last event is no creation");
         };
-        fork.fork_ns = Some(fork_ns);
+        fork.fork_ns = fork_ns.into();
         fork.creator_rss = Some(fork.memory.rss());
         fork.creator_vms = Some(fork.memory.vms);
         fork.creator_page_tables = Some(page_tables);
