@@ -1,7 +1,9 @@
 """joblib with three workers: with_joblib.py BACKEND TASKS"""
 import sys
 
-from joblib import Parallel, delayed
+# numpy may be there or not, and has threads and descriptors of its own: the report is to be the same.
+sys.modules["numpy"] = None
+from joblib import Parallel, delayed  # noqa: E402
 
 from task import square
 

@@ -112,6 +112,23 @@ impl Image {
         Ok(())
     }
 
+    /// A program that was built here, as [`Self::program`], but without what only a debugger reads: that is nine tenths of
+    /// it, and the image has to fit into the memory of a virtual machine. `scratch`: a folder for the smaller copy.
+    ///
+    /// # Errors
+    /// It isn't there, or can't be copied.
+    pub(super) fn built(&mut self, path: &Path, scratch: &Path) -> anyhow::Result<()> {
+        self.program(&path.to_string_lossy())?;
+        let copy = scratch.join(path.file_name().context("a program without a name")?);
+        process::run(
+            Command::new("strip")
+                .args(["--strip-debug", "-o"])
+                .args([&copy, path]),
+        )?;
+        self.put(path, Entry::File(copy));
+        Ok(())
+    }
+
     /// Python with its library.
     ///
     /// # Errors

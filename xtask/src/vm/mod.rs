@@ -331,10 +331,14 @@ fn make_image(workspace: &Workspace, built: &Built, cache: &Path) -> anyhow::Res
     }
     image.python(PYTHON)?;
     let rtrace = workspace.rtrace();
-    image.program(&rtrace.to_string_lossy())?;
+    // Those of an earlier build have other names.
+    let stripped = cache.join("stripped");
+    let _none_yet = fs::remove_dir_all(&stripped);
+    fs::create_dir_all(&stripped)?;
+    image.built(&rtrace, &stripped)?;
     for name in built.names() {
         let program = built.program(&name).context("a test program is gone")?;
-        image.program(&program.to_string_lossy())?;
+        image.built(program, &stripped)?;
         let start = format!("#!/bin/sh\nexec '{}' \"$@\"\n", program.display());
         image.bytes(&format!("/tests/{name}"), start.as_bytes(), 0o755);
     }
