@@ -116,12 +116,10 @@ fn one_is_seen_where_memory_has_its_peak() -> anyhow::Result<()> {
 fn only_who_writes_has_one() -> anyhow::Result<()> {
     let _alone = harness::alone()?;
     let report = done("child")?.complete_report()?;
-    let written: &[&str] = if keeps_memory()? {
-        &["app: child"]
-    } else {
-        &[]
-    };
-    ensure!(texts(report.only_child()?) == written, "{report:?}");
+    let told = texts(report.only_child()?);
+    // Where the end comes too late to read it, only a peak of memory after it shows it, if there is one.
+    let is_unseen = told.is_empty() && !keeps_memory()?;
+    ensure!(is_unseen || told == ["app: child"], "{report:?}");
     ensure!(texts(report.root()?).is_empty(), "{report:?}");
     let report = done("nothing")?.complete_report()?;
     ensure!(texts(report.root()?).is_empty(), "{report:?}");

@@ -81,7 +81,7 @@ const LIMIT: Duration = Duration::from_mins(45);
 const PYTHON: &str = "/usr/bin/python3";
 /// What test programs and cases start, besides Python and a shell.
 const PROGRAMS: &str = "sh bash env true false sleep cat ls mount umount touch tail head seq echo wc grep sed ps cut tr nproc \
-                        mkdir rm rmdir nice date uname sort find setsid kill timeout dd id stat chmod ln mv cp tee sync \
+                        mkdir rm rmdir readlink nice date uname sort find setsid kill timeout dd id stat chmod ln mv cp tee sync \
                         unshare nsenter swapon swapoff mkswap mknod sysctl truncate bpftool setcap setpriv chrt";
 /// Those of them that a test can do without.
 const IF_THERE: [&str; 2] = ["nsenter", "sysctl"];
