@@ -1,8 +1,11 @@
 """joblib with three workers: with_joblib.py BACKEND TASKS"""
+import os
 import sys
 
-# numpy may be there or not, and has threads and descriptors of its own: the report is to be the same.
+# numpy may be there or not, and brings descriptors of its own, and threads in whoever imports it, which the tracker of
+# resources does too: the report is to be the same.
 sys.modules["numpy"] = None
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
 from joblib import Parallel, delayed  # noqa: E402
 
 from task import square

@@ -83,11 +83,7 @@ const PROGRAMS: &[Program] = &[
         &["python:joblib"],
         &["PYTHON", "with_joblib.py", "loky", "1"],
     ),
-    packaged(
-        "joblib-multiprocessing",
-        &["python:joblib"],
-        &["PYTHON", "with_joblib.py", "multiprocessing", "12"],
-    ),
+    // Not joblib's multiprocessing: it closes its pool and at once kills who hasn't left yet, so how many is chance.
     packaged(
         "fastcore",
         &["python:fastcore"],
