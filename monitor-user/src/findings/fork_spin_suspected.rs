@@ -14,6 +14,10 @@ use crate::{
 const LIFE_NS: u64 = 1_000_000_000;
 /// Hundredths of its life that it was on a CPU.
 const PERCENT: u64 = 80;
+/// The same where it didn't give up its CPU by itself: it was ready to run all the time, and others had the CPU.
+const PERCENT_OF_A_BUSY_HOST: u64 = 20;
+/// Times in a second of its life that one may give up its CPU of which that is said.
+const GIVEN_UP: u64 = 10;
 
 pub(super) const RULE: Rule = Rule {
     id: "fork.spin_suspected",
@@ -22,7 +26,8 @@ pub(super) const RULE: Rule = Rule {
     meaning: "A spin lock, or a flag that another thread was to set, never changes in the child, because that thread \
         doesn't exist there. Unlike a lock in futex it shows as work: 100 % of a CPU.",
     measured: "The child has its own copy of memory, was made while its creator had more than one live thread, never \
-        executed a program, lived for at least 1 s, was on a CPU for at least 80 % of that, and SIGKILL or SIGTERM ended it.",
+        executed a program, lived for at least 1 s, was on a CPU for at least 80 % of that (20 % if it gave up its CPU at \
+        most 10 times a second, so that it was ready to run all the time), and SIGKILL or SIGTERM ended it.",
     advice: "start the child before the threads, or by spawn or forkserver; perf top or py-spy dump shows the loop",
     wrong: "A child that was hard at work when somebody had enough of it looks the same.",
     needs: &[Need::Forks, Need::Execs, Need::Ends],
@@ -66,9 +71,18 @@ fn is_hit(process: &Process) -> bool {
     let life = process
         .end_ns()
         .map_or(0, |end| end.saturating_sub(process.key.start_ns));
+    let was_ready = process
+        .usage
+        .switches_voluntary
+        .is_some_and(|times| times.saturating_mul(1_000_000_000) <= life.saturating_mul(GIVEN_UP));
+    let percent = if was_ready {
+        PERCENT_OF_A_BUSY_HOST
+    } else {
+        PERCENT
+    };
     let is_busy = process
         .cpu_ns
-        .is_some_and(|cpu| cpu.saturating_mul(100) >= life.saturating_mul(PERCENT));
+        .is_some_and(|cpu| cpu.saturating_mul(100) >= life.saturating_mul(percent));
     let is_killed = matches!(signal(process), Some(9 | 15));
     is_threaded && life >= LIFE_NS && is_busy && is_killed && stayed_a_copy(process)
 }
@@ -77,6 +91,7 @@ fn is_hit(process: &Process) -> bool {
 mod tests {
     use super::*;
     use crate::{
+        event::Usage,
         findings::testkit::{raised, unassessed},
         model::testkit::Story,
     };
@@ -110,6 +125,24 @@ mod tests {
         assert_eq!(raised(&busy(1_000, 800), RULE.id).len(), 1);
         assert_eq!(raised(&busy(1_000, 799), RULE.id), []);
         assert_eq!(raised(&busy(999, 999), RULE.id), []);
+    }
+
+    #[test]
+    fn on_a_busy_host_it_is_enough_that_it_never_waited() {
+        let shared = |cpu_ms: u64, given_up: u64| {
+            let mut story = Story::new();
+            let usage = Usage {
+                switches_voluntary: Some(given_up),
+                ..Usage::default()
+            };
+            story.root(10, &["server"]).thread(10, 11).fork(10, 20);
+            story.after(2_000).killed(20, 9);
+            story.reaped_with(20, cpu_ms * 1_000_000, usage);
+            raised(&story, RULE.id).len()
+        };
+        assert_eq!(shared(400, 20), 1);
+        assert_eq!(shared(399, 20), 0);
+        assert_eq!(shared(400, 21), 0);
     }
 
     #[test]
