@@ -88,7 +88,7 @@ fn events() -> Vec<(ProcessKey, What)> {
         old_mm,
         memory: memory(1),
         cwd: Some(Directory {
-            path: b"/home/me/project".to_vec(),
+            path: b"/data/project".to_vec(),
             ..Directory::default()
         }),
     };

@@ -63,10 +63,10 @@ fn dockers_containers_are_in_its_data_folder_wherever_that_is() {
     )
     .file(
         "etc/passwd",
-        "root:x:0:0:root:/root:/bin/bash\nu:x:1000:1000::/home/u:/bin/sh\n",
+        "root:x:0:0:root:/root:/bin/bash\nu:x:1000:1000::/srv/u:/bin/sh\n",
     )
     .file(
-        &format!("home/u/.local/share/docker/containers/{C}/config.v2.json"),
+        &format!("srv/u/.local/share/docker/containers/{C}/config.v2.json"),
         &docker(C, "/mine", "{}"),
     );
     let expected = [

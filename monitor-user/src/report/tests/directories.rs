@@ -14,7 +14,7 @@ fn pipeline(nodes: u32) -> Story {
             .after(1)
             .fork(10, pid)
             .exec(pid, &["/usr/bin/fast", "-n"]);
-        story.in_directory(&format!("/work/wf/node{n}"));
+        story.in_directory(&format!("/data/wf/node{n}"));
         story.exit(pid, 0);
     }
     story
@@ -29,7 +29,7 @@ fn pipeline(nodes: u32) -> Story {
 #[test]
 fn a_node_is_named_by_its_directory_and_the_commands_own_is_not_repeated() {
     let shown = text(&report(&pipeline(1)), 80);
-    let expected = "WORKING DIRECTORIES\n  other than the command's, /data/study\n  /work/wf/node0\n    fast (pid 20)\n\n";
+    let expected = "WORKING DIRECTORIES\n  other than the command's, /data/study\n  /data/wf/node0\n    fast (pid 20)\n\n";
     assert!(shown.contains(expected), "{shown}");
     assert!(!text(&report(&pipeline(0)), 80).contains("WORKING"));
 }
