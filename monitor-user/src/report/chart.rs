@@ -62,6 +62,9 @@ pub struct Panel<'a> {
     pub lanes: &'a Lanes,
     /// Time to count from, ns since boot.
     pub origin_ns: u64,
+    /// When the sum was highest, ns since boot, and that sum in bytes, where it is known more exactly than the lanes
+    /// are: they follow each process in steps, which the kernel side's running sum doesn't.
+    pub highest: Option<(u64, u64)>,
     /// Moments that were marked.
     pub marks: Vec<Moment>,
 }
@@ -78,12 +81,26 @@ impl<'a> Panel<'a> {
             .collect();
         marks.sort_by_key(|mark| mark.ns);
         marks.truncate(most_marks);
+        let tree = &report.tree;
+        let highest = match lanes.quantity {
+            Quantity::Rss => tree.peak_rss_sum_ns.zip(tree.peak_rss_sum_bytes),
+            Quantity::Vms => None,
+        };
         Self {
             title,
             lanes,
             origin_ns: say::origin(report),
+            highest,
             marks,
         }
+    }
+
+    /// When the sum was highest, ns since boot, and that sum in bytes.
+    fn peak(&self) -> Option<(u64, u64)> {
+        let drawn = highest_span(self.lanes)?;
+        // Lanes may be of a part of the tree, and of a recording that was cut off they know the last moments.
+        let exact = self.highest.filter(|(_, sum)| *sum >= drawn.1);
+        Some(exact.unwrap_or(drawn))
     }
 }
 
@@ -169,7 +186,7 @@ fn draw_panel(panel: &Panel<'_>, scale: &Scale, area: &Canvas<'_>) -> Result<(),
         let name = shorten(&mark.name, NAME);
         plot.draw(&Text::new(name, (x, scale.most * 0.99), style(11)))?;
     }
-    if let Some((ns, sum)) = peak(panel.lanes) {
+    if let Some((ns, sum)) = panel.peak() {
         let at = (scale.x(panel, ns), scale.y(sum));
         plot.draw(&Circle::new(at, 4, ShapeStyle::from(INK).filled()))?;
         let text = Text::new(
@@ -199,7 +216,7 @@ fn draw_legend(panels: &[Panel<'_>], area: &Canvas<'_>) -> Result<(), Failure> {
 }
 
 /// Middle of the span in which the sum is highest for the first time, ns since boot, and that sum in bytes.
-fn peak(lanes: &Lanes) -> Option<(u64, u64)> {
+fn highest_span(lanes: &Lanes) -> Option<(u64, u64)> {
     let sums = lanes.sums();
     let sum = *sums.iter().max()?;
     let span = sums.iter().position(|other| *other == sum)? as u64;
@@ -246,7 +263,7 @@ impl Scale {
             600_000_000_000..36_000_000_000_000 => (60e9, "minutes"),
             _ => (3600e9, "hours"),
         };
-        let highest = panels.iter().filter_map(|panel| peak(panel.lanes));
+        let highest = panels.iter().filter_map(Panel::peak);
         let highest = highest.map(|(_, sum)| sum).max().unwrap_or(0);
         let (power, unit) = match highest {
             0..0x20_0000 => (10, "KiB"),
@@ -335,6 +352,7 @@ mod tests {
             title: "a & b".to_owned(),
             lanes,
             origin_ns: 1_000_000_000,
+            highest: None,
             marks: Vec::new(),
         }
     }
@@ -348,7 +366,26 @@ mod tests {
         let corners = scale.steps(&panel, &lanes.lanes[0].values);
         let expected = [(0., 2.), (2., 2.), (2., 5.), (3., 5.), (3., 0.), (4., 0.)];
         assert_eq!(corners, expected);
-        assert_eq!(peak(&lanes), Some((1_002_500_000, 5 << 20)));
+        assert_eq!(panel.peak(), Some((1_002_500_000, 5 << 20)));
+    }
+
+    #[test]
+    fn the_peak_is_the_one_that_the_report_tells() {
+        let lanes = lanes(&[&[2 << 20, 5 << 20, 2 << 20]]);
+        // Steps of a process hide what is above them; a sum below the lanes is older than they are.
+        for (told, expected) in [
+            ((1_001_900_000, (5 << 20) + 60_000), None),
+            ((1_000_100_000, 4 << 20), Some((1_001_500_000, 5 << 20))),
+        ] {
+            let panel = Panel {
+                highest: Some(told),
+                ..panel(&lanes)
+            };
+            let expected = expected.unwrap_or(told);
+            assert_eq!(panel.peak(), Some(expected));
+            let picture = svg(&[panel], (900, 300)).unwrap();
+            assert!(picture.contains(&Bytes(expected.1).to_string()));
+        }
     }
 
     #[test]
