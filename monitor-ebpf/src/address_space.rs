@@ -13,7 +13,7 @@ use crate::{
     kernel::{Mm, current_cpu_ns},
     look::{MOST_READS, look},
     maps::{ADDRESS_SPACES, NEW_SPACE},
-    tree,
+    peak, tree,
 };
 
 /// The entry of an address space, if it has one.
@@ -32,12 +32,15 @@ fn enter(mm: Mm, is_copy: bool) -> Option<*mut AddressSpace> {
         (*new).id = new_id();
         (*new).flags = 0;
         (*new).arrivals = 0;
-        (*new).skipped = [0; 4];
+        (*new).moved = [0; 4];
+        (*new).looked = [0; 4];
         (*new).skipped_anon = 0;
         (*new).counts = [AddressSpace::NO_COUNT; 4];
         (*new).looking = 0;
+        (*new).peak_lock = 0;
         (*new).peak_most = 0;
         let memory = mm.memory();
+        (*new).highest = resident(&memory);
         (*new).now = memory;
         // Fork and exec tell it themselves.
         (*new).sent = memory;
@@ -108,7 +111,7 @@ pub(crate) fn end(space: *mut AddressSpace, address: u64) {
             (*record).peak_vm = (*space).peak_vm;
             (*record).peak_swap = (*space).peak_swap;
             (*record).churn = (*space).churn;
-            (*record).peak_bound = positive((*space).peak_most - resident(&(*space).peak));
+            (*record).peak_bound = peak::bound(space);
         }
     });
     // SAFETY: a map value.
@@ -191,25 +194,28 @@ pub(crate) fn update(space: *mut AddressSpace, mm: Mm, member: u32, value: i64) 
     unsafe {
         let before = (*space).now.rss[index];
         (*space).now.rss[index] = value;
-        changed(space, index, value, before, 0)
+        changed::<false>(space, index, value, before, 0)
     }
 }
 
 /// What a new value of a kind means. Whether a record is due. `shown`: anonymous pages that came at events that were
-/// skipped, less those that went.
+/// skipped, less those that went. `LOCKS`: see [`peak::note`].
 ///
 /// # Safety
 /// `space` is a map value.
 #[inline(always)]
-pub(crate) unsafe fn changed(
+pub(crate) unsafe fn changed<const LOCKS: bool>(
     space: *mut AddressSpace,
     index: usize,
     value: i64,
     before: i64,
     shown: i64,
 ) -> bool {
+    // Where events are skipped half of it is left to these.
+    let halved = setting!(skips);
     // SAFETY: a map value.
     unsafe {
+        peak::note::<LOCKS>(space, index);
         let space = &mut *space;
         if index == SWAP {
             if value > 0 && value as u64 > space.peak_swap {
@@ -223,15 +229,9 @@ pub(crate) unsafe fn changed(
         if index == ANON && came_now > 0 && space.flags & AddressSpace::ENDING == 0 {
             is_due = came(space, came_now);
         }
-        let whole = resident(&space.now);
-        if whole > resident(&space.peak) {
-            space.peak = space.now;
-            space.peak_ns = now();
-        }
         // What a fork's copy began with is its creator's: it would hide what it does itself.
-        let own = positive(whole - space.inherited);
-        // Where events are skipped half of it is left to these.
-        let moved = value.abs_diff(space.sent.rss[index]) << setting!(skips);
+        let own = positive(resident(&space.now) - space.inherited);
+        let moved = value.abs_diff(space.sent.rss[index]) << halved;
         is_due || resolution().is_due(moved, own)
     }
 }

@@ -3,11 +3,13 @@
 use monitor_ebpf::abi::AddressSpace;
 
 use crate::{
-    address_space::{ANON, SWAP, came, changed, note_ending, resident},
+    address_space::{ANON, SWAP, came, changed, note_ending},
     atomic,
     emit::{count, setting},
     kernel::Mm,
     maps::UNSETTLED,
+    peak,
+    skip::all_unseen,
     tree,
 };
 
@@ -37,7 +39,7 @@ pub(crate) fn look<const IS_TYPED: bool, const WAITS: u32>(
     unsafe {
         let arrivals = &raw mut (*space).arrivals;
         let place = (&raw mut (*space).now.rss).cast::<i64>().add(index);
-        let mut shown = begin(space, index);
+        let (moved_then, mut shown) = begin(space, index);
         atomic::add(arrivals, 1);
         let mut count_then = AddressSpace::NO_COUNT;
         for round in 1..=MOST_READS {
@@ -60,48 +62,50 @@ pub(crate) fn look<const IS_TYPED: bool, const WAITS: u32>(
                 }
                 break;
             }
-            is_due |= changed(space, index, reading.value, before, shown);
+            is_due |= changed::<true>(space, index, reading.value, before, shown);
             shown = 0;
             if arrivals.read_volatile() == seen {
                 count_then = reading.count;
                 break;
             }
         }
-        finish(space, index, count_then);
+        finish(space, index, count_then, moved_then);
     }
     is_due
 }
 
 /// Says that a look at a counter begins, where events are skipped: what is skipped from now on is not in it for sure.
-/// Anonymous pages that came at events that were skipped, less those that went.
+/// What had moved of it until now at events that were skipped, and the anonymous pages that came at these, less those
+/// that went.
 ///
 /// # Safety
 /// `space` is a map value.
 #[inline(always)]
-unsafe fn begin(space: *mut AddressSpace, index: usize) -> i64 {
+unsafe fn begin(space: *mut AddressSpace, index: usize) -> (i64, i64) {
     if setting!(skips) == 0 {
-        return 0;
+        return (0, 0);
     }
     // SAFETY: a map value; other CPUs write it at once.
     unsafe {
         atomic::add(&raw mut (*space).looking, 1);
-        let skipped = (&raw mut (*space).skipped).cast::<i64>().add(index);
-        let _anew = atomic::exchange(skipped, 0);
-        if index == ANON {
+        let moved = (&raw mut (*space).moved).cast::<i64>().add(index);
+        let moved = moved.read_volatile();
+        let shown = if index == ANON {
             atomic::exchange(&raw mut (*space).skipped_anon, 0)
         } else {
             0
-        }
+        };
+        (moved, shown)
     }
 }
 
 /// Says that it is over. `count`: the shared part of the counter, or [`AddressSpace::NO_COUNT`] if it wasn't read as it
-/// should be, so that the next event looks again.
+/// should be, so that the next event looks again. `moved`: as of its begin.
 ///
 /// # Safety
 /// `space` is a map value.
 #[inline(always)]
-unsafe fn finish(space: *mut AddressSpace, index: usize, count: i64) {
+unsafe fn finish(space: *mut AddressSpace, index: usize, count: i64, moved: i64) {
     if setting!(skips) == 0 {
         return;
     }
@@ -109,7 +113,12 @@ unsafe fn finish(space: *mut AddressSpace, index: usize, count: i64) {
     unsafe {
         let counts = (&raw mut (*space).counts).cast::<i64>();
         counts.add(index).write_volatile(count);
-        atomic::raise(&raw mut (*space).peak_most, resident(&(*space).now));
+        if count != AddressSpace::NO_COUNT {
+            // Another CPU may have begun later and be done already.
+            let looked = (&raw mut (*space).looked).cast::<i64>();
+            atomic::raise(looked.add(index), moved);
+        }
+        peak::note_most(space, all_unseen(space));
         atomic::add(&raw mut (*space).looking, -1);
     }
 }

@@ -57,6 +57,8 @@ mod oom;
 #[cfg(target_arch = "bpf")]
 mod pass;
 #[cfg(target_arch = "bpf")]
+mod peak;
+#[cfg(target_arch = "bpf")]
 mod preempt;
 #[cfg(target_arch = "bpf")]
 mod signal;

@@ -13,13 +13,11 @@ use crate::{
     kernel::Mm,
     look::{MOST_WAITS, look},
     maps::{KIND, PARTS},
+    peak,
 };
 
 /// Counters of so many address spaces, of four kinds each, are remembered on a CPU; of two in one place the later one.
 const PLACES: u32 = monitor_ebpf::abi::PARTS;
-
-/// So few that the verifier can follow the kinds of memory one by one.
-const FEW_CPUS: u32 = 8;
 
 /// Where the counter of a kind is remembered. Numbers of address spaces have the CPU in their lowest bits and above it a time.
 #[inline(always)]
@@ -32,21 +30,16 @@ pub(crate) fn place(id: u64, member: u32) -> u32 {
 #[inline(always)]
 pub(crate) fn follow(space: *mut AddressSpace, mm: Mm, member: u32) -> bool {
     if setting!(skips) == 0 {
-        // With few CPUs each kind may have a way of its own, which costs less.
-        return if setting!(cpus) <= FEW_CPUS {
-            look::<true, MOST_WAITS>(space, mm, member)
-        } else {
-            look::<false, 1>(space, mm, forgotten(member))
-        };
+        return look::<true, MOST_WAITS>(space, mm, member);
     }
     if skip(space, mm, member & 3) == Some(()) {
         return false;
     }
-    let is_due = look::<false, 1>(space, mm, forgotten(member));
+    let is_due = look::<true, MOST_WAITS>(space, mm, member);
     let (mut worst, mut most) = (0, 0);
     for kind in 0..4 {
         // SAFETY: a map value.
-        let skipped = unsafe { (&raw const (*space).skipped[kind as usize]).read_volatile() };
+        let skipped = unsafe { unseen(space, kind as usize) };
         if skipped > most {
             most = skipped;
             worst = forgotten(kind);
@@ -59,7 +52,7 @@ pub(crate) fn follow(space: *mut AddressSpace, mm: Mm, member: u32) -> bool {
     is_due
 }
 
-/// A number that the verifier doesn't know: it would follow each of four on a way of its own, with all CPUs.
+/// A number that the verifier doesn't know: it would follow each of four on a way of its own.
 #[inline(always)]
 fn forgotten(kind: u32) -> u32 {
     let Some(place) = KIND.get_ptr_mut(0) else {
@@ -72,6 +65,31 @@ fn forgotten(kind: u32) -> u32 {
     }
 }
 
+/// Pages by which a kind has moved at most, up or down, at events that were skipped since it was read last.
+///
+/// # Safety
+/// `space` is a map value.
+#[inline(always)]
+pub(crate) unsafe fn unseen(space: *mut AddressSpace, kind: usize) -> i64 {
+    // SAFETY: a map value; other CPUs write it at once. In this order: what moves in between counts.
+    unsafe {
+        let looked = (&raw const (*space).looked).cast::<i64>().add(kind);
+        let looked = looked.read_volatile();
+        let moved = (&raw const (*space).moved).cast::<i64>().add(kind);
+        moved.read_volatile() - looked
+    }
+}
+
+/// The same of all kinds.
+///
+/// # Safety
+/// `space` is a map value.
+#[inline(always)]
+pub(crate) unsafe fn all_unseen(space: *mut AddressSpace) -> i64 {
+    // SAFETY: see above.
+    unsafe { unseen(space, 0) + unseen(space, 1) + unseen(space, 2) + unseen(space, 3) }
+}
+
 /// Skips an event if that can be borne. `None`: one has to look.
 #[inline(always)]
 fn skip(space: *mut AddressSpace, mm: Mm, member: u32) -> Option<()> {
@@ -79,12 +97,12 @@ fn skip(space: *mut AddressSpace, mm: Mm, member: u32) -> Option<()> {
     note_ending(space, mm);
     // SAFETY: map values, of which other CPUs write the address space at once.
     unsafe {
-        let skipped = (&raw mut (*space).skipped).cast::<i64>();
+        let moved = (&raw mut (*space).moved).cast::<i64>().add(index);
         let Some(step) = known_step(space, mm, member) else {
-            atomic::add(skipped.add(index), 1);
+            atomic::add(moved, 1);
             return None;
         };
-        atomic::add(skipped.add(index), step.unsigned_abs() as i64);
+        atomic::add(moved, step.unsigned_abs() as i64);
         let mut is_due = false;
         if index == ANON {
             atomic::add(&raw mut (*space).skipped_anon, step);
@@ -92,16 +110,14 @@ fn skip(space: *mut AddressSpace, mm: Mm, member: u32) -> Option<()> {
                 is_due = came(space, step);
             }
         }
-        let mut all = 0;
-        for kind in 0..4 {
-            all += skipped.add(kind).read_volatile();
-        }
-        let now = resident(&(*space).now);
-        let moved = (*space).now.rss[index].abs_diff((*space).sent.rss[index]) + positive(all);
-        if is_due || resolution().is_due(moved, positive(now - (*space).inherited)) {
+        let all = positive(all_unseen(space));
+        let own = positive(resident(&(*space).now) - (*space).inherited);
+        let from_row = (*space).now.rss[index].abs_diff((*space).sent.rss[index]) + all;
+        // A peak is told without all that was skipped, and may have been higher by as much.
+        if is_due || resolution().is_due(from_row, own) || resolution().is_due(2 * all, own) {
             return None;
         }
-        atomic::raise(&raw mut (*space).peak_most, now + all);
+        peak::note_most(space, all as i64);
         Some(())
     }
 }

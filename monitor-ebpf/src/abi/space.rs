@@ -46,16 +46,22 @@ pub struct AddressSpace {
     pub sent_churn: Churn,
     /// Anonymous pages that it was forked with; 0 after an exec.
     pub inherited: i64,
-    /// Where counters aren't added up at every event: pages by which each kind has moved, up or down, since it was added
-    /// up last, at most.
-    pub skipped: [i64; 4],
+    /// Where counters aren't added up at every event: pages by which each kind has moved, up or down, at all events that
+    /// were skipped. It only grows.
+    pub moved: [i64; 4],
+    /// What of that had moved before it was added up last.
+    pub looked: [i64; 4],
     /// Anonymous pages that came at these events, less those that went.
     pub skipped_anon: i64,
     /// The shared `count` of each kind when it was added up last; [`AddressSpace::NO_COUNT`]: it is to be added up.
     pub counts: [i64; 4],
     /// Looks at counters that are going on.
     pub looking: i64,
-    /// RSS was at most this at every event, pages; 0 where that is [`Self::peak`].
+    /// RSS of [`Self::peak`], pages.
+    pub highest: i64,
+    /// 1 while a CPU writes the peak down.
+    pub peak_lock: i64,
+    /// RSS was at most this at every event, pages; if it is less than [`Self::highest`], at most that.
     pub peak_most: i64,
     /// What stood in the place of its arguments when that was read last, as a number that changes with it; 0: nothing
     /// was read yet.
@@ -71,9 +77,9 @@ impl AddressSpace {
     pub const NO_COUNT: i64 = i64::MIN;
 }
 
-assert_layout!(AddressSpace, 400, {
+assert_layout!(AddressSpace, 448, {
     id: 0, flags: 8, arrivals: 16, now: 24, sent: 64, sent_parts: 104, peak: 136, peak_ns: 176, last: 184,
     peak_vm: 224, peak_swap: 232, settled_vm: 240, settled_stack: 248, churn: 256, sent_churn: 272,
-    inherited: 288, skipped: 296, skipped_anon: 328, counts: 336, looking: 368, peak_most: 376,
-    title: 384, title_ns: 392,
+    inherited: 288, moved: 296, looked: 328, skipped_anon: 360, counts: 368, looking: 400, highest: 408,
+    peak_lock: 416, peak_most: 424, title: 432, title_ns: 440,
 });
