@@ -82,9 +82,8 @@ pub(super) fn config(btf: &Btf, options: &LoadOptions<'_>) -> Config {
 /// Beyond so many possible CPUs a program that the verifier refuses is one that adds up too much.
 pub(super) const FULL_SUM_CPUS: u32 = 8;
 
-/// Whether events are skipped as long as what was skipped can't reach the resolution. Only if it is asked for: a kind of
-/// memory that was skipped may have fallen since, so a peak can be told too high by what was skipped, which its bound
-/// doesn't say yet. Not where every change is to be shown, nor where values are to be compared with `/proc`.
+/// Whether events are skipped as long as what was skipped can't reach the resolution. Only if it is asked for: it isn't
+/// tested with many CPUs yet. Not where every change is to be shown, nor where values are to be compared with `/proc`.
 fn skips(possible: u32, options: &LoadOptions<'_>) -> bool {
     options.full_sum_cpus.is_some_and(|most| possible > most)
         && options.resolution.step_bytes > 0
