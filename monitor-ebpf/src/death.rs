@@ -7,7 +7,7 @@ use crate::{
     address_space, charge,
     emit::{emit, now, setting},
     filter,
-    kernel::{Task, is_group_dead},
+    kernel::{Task, is_group_dead, orphan::Reaper},
     pass::{ENDS, Pass},
     preempt::undisturbed,
     snapshot, switch, title,
@@ -68,10 +68,11 @@ fn exit(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
         // Since 6.16 it still has its memory; before, there is nothing to read any more.
         title::look_as(filter::subject(process, pid, task.tid()));
     }
-    let kind = if is_last {
-        Kind::EXIT
+    let (kind, reaper) = if is_last {
+        (Kind::EXIT, task.reaper())
     } else {
-        Kind::THREAD_EXIT
+        // Another thread of the process gets its children.
+        (Kind::THREAD_EXIT, Reaper::NOT_KNOWN)
     };
     let parent = leader.parent();
     end_given_up(task);
@@ -90,7 +91,8 @@ fn exit(ctx: &BtfTracePointContext, pass: Pass) -> i32 {
             (*record).parent_pid = parent.pid();
             (*record).status = status;
             (*record).threads = signals.live_threads();
-            (*record).reserved = 0;
+            (*record).reaper_pid = reaper.pid;
+            (*record).reaper_start_ns = reaper.start_ns;
             (*record).first_run_ns = (*process).first_run_ns;
             (*record).stopped_ns = stopped_ns;
         }

@@ -47,6 +47,7 @@ pub(crate) mod charge;
 mod counter;
 pub(crate) mod group;
 pub(crate) mod oom;
+pub(crate) mod orphan;
 pub(crate) mod path;
 pub(crate) mod title;
 mod usage;

@@ -141,6 +141,7 @@ fn events() -> Vec<(ProcessKey, What)> {
         cpu_ns,
         first_run_ns: Some(5_000_100_000),
         stopped_ns: Some(0),
+        reaper: None,
     };
     events.extend(watched().map(|what| (CHILD, what)));
     events.push((CHILD, What::Oom(killed())));

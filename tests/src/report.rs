@@ -247,6 +247,17 @@ pub struct Trust {
     pub notes: Vec<String>,
 }
 
+/// A parent that a process had.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub struct Parent {
+    /// Since then, ns since boot; `None`: since when isn't known.
+    pub ns: Option<u64>,
+    /// Its pid.
+    pub pid: u32,
+    /// Its start; `None` if it isn't in the report.
+    pub start_ns: Option<u64>,
+}
+
 /// One process.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Process {
@@ -276,6 +287,8 @@ pub struct Process {
     pub creator_page_tables_bytes: Option<u64>,
     /// Parent at the end.
     pub final_parent: Option<Id>,
+    /// All parents, the creator first.
+    pub parents: Vec<Parent>,
     /// `root`, `fork`, `vfork` or `clone_vm`.
     pub created_by: Option<String>,
     /// Names of clone's flags.

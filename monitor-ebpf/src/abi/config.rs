@@ -2,7 +2,7 @@
 
 use zerocopy::{Immutable, IntoBytes};
 
-use super::{GroupPlaces, OomPlaces, PathPlaces, UsagePlaces, WatchPlaces};
+use super::{GroupPlaces, OomPlaces, OrphanPlaces, PathPlaces, UsagePlaces, WatchPlaces};
 
 /// A place in a kernel struct in bytes, or the number of an argument. [`absent`] ones are `u32::MAX`.
 pub type Offset = u32;
@@ -113,6 +113,8 @@ pub struct Layout {
     pub group: GroupPlaces,
     /// Its working directory.
     pub path: PathPlaces,
+    /// Who gets its children.
+    pub orphan: OrphanPlaces,
 }
 
 impl Layout {
@@ -162,6 +164,7 @@ impl Layout {
         watch: WatchPlaces::ABSENT,
         group: GroupPlaces::ABSENT,
         path: PathPlaces::ABSENT,
+        orphan: OrphanPlaces::ABSENT,
     };
 }
 
@@ -234,6 +237,6 @@ impl Config {
 }
 
 const _: () = {
-    assert!(core::mem::size_of::<Layout>() == (39 + 12 + 16 + 15 + 14 + 11) * 4);
+    assert!(core::mem::size_of::<Layout>() == (39 + 12 + 16 + 15 + 14 + 11 + 6) * 4);
     assert!(core::mem::size_of::<Config>() == 176);
 };

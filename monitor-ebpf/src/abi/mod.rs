@@ -29,7 +29,8 @@ pub use header::{Header, Kind, Priority, Rescue};
 pub use memory::{Churn, Memory, MemoryRecord, MmEndRecord, Parts, Resolution, TreeSums};
 pub use oom::{CGROUP_NAME, OomRecord, OomScope};
 pub use places::{
-    ANY_HIERARCHY, GROUP_PATH, GroupPlaces, OomPlaces, PathPlaces, UsagePlaces, WatchPlaces,
+    ANY_HIERARCHY, GROUP_PATH, GroupPlaces, OomPlaces, OrphanPlaces, PathPlaces, UsagePlaces,
+    WatchPlaces,
 };
 pub use process::{
     ARGS_CHUNK, ARGS_CHUNKS, ArgsRecord, COMM_LEN, Cwd, EXEC_DATA, ExecRecord, ExitRecord,
@@ -43,7 +44,7 @@ pub use title::{TITLE_MAX, TitleRecord};
 pub use tracked::TrackedProcess;
 
 /// Raised whenever a layout in this module changes; written into every trace.
-pub const ABI_VERSION: u32 = 6;
+pub const ABI_VERSION: u32 = 7;
 
 /// Asserts size and field offsets of a record at compile time.
 ///

@@ -143,6 +143,36 @@ pub struct GroupPlaces {
     pub reserved: u32,
 }
 
+/// Who gets the children of a process that ends.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoBytes, Immutable)]
+pub struct OrphanPlaces {
+    /// Byte of `signal_struct.has_child_subreaper`; absent like all the others if one of them is.
+    pub has_subreaper: Offset,
+    /// Its bits in that byte.
+    pub has_subreaper_bits: u32,
+    /// Byte of `signal_struct.is_child_subreaper`.
+    pub is_subreaper: Offset,
+    /// Its bits in that byte.
+    pub is_subreaper_bits: u32,
+    /// `pid.numbers[0].ns`.
+    pub number_namespace: Offset,
+    /// `pid_namespace.child_reaper`.
+    pub namespace_reaper: Offset,
+}
+
+impl OrphanPlaces {
+    /// Everything absent.
+    pub const ABSENT: Self = Self {
+        has_subreaper: u32::MAX,
+        has_subreaper_bits: 0,
+        is_subreaper: u32::MAX,
+        is_subreaper_bits: 0,
+        number_namespace: u32::MAX,
+        namespace_reaper: u32::MAX,
+    };
+}
+
 /// Where a process's working directory is, and what leads from there to the top.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoBytes, Immutable)]

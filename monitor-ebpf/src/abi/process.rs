@@ -177,17 +177,19 @@ pub struct ExitRecord {
     pub status: u32,
     /// Live threads left (`signal->live`).
     pub threads: u32,
-    /// Zero.
-    pub reserved: u32,
+    /// EXIT: process that the kernel gives this one's children to; 0: not known, or there can be none.
+    pub reaper_pid: u32,
     /// When the process first ran, ns since boot; 0: not known.
     pub first_run_ns: u64,
     /// How long a signal had stopped it, ns; `u64::MAX`: not known.
     pub stopped_ns: u64,
+    /// Start of [`Self::reaper_pid`], ns since boot.
+    pub reaper_start_ns: u64,
 }
 
-assert_layout!(ExitRecord, 80, {
-    header: 0, cpu_ns: 32, parent_start_ns: 40, parent_pid: 48, status: 52, threads: 56, reserved: 60,
-    first_run_ns: 64, stopped_ns: 72,
+assert_layout!(ExitRecord, 88, {
+    header: 0, cpu_ns: 32, parent_start_ns: 40, parent_pid: 48, status: 52, threads: 56, reaper_pid: 60,
+    first_run_ns: 64, stopped_ns: 72, reaper_start_ns: 80,
 });
 
 /// The kernel freed a process's leader. [`super::Kind::REAPED`].

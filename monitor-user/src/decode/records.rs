@@ -36,6 +36,7 @@ pub(super) fn decode(header: &Header, bytes: &[u8], page_size: u64) -> Option<Ev
                 cpu_ns: record.cpu_ns,
                 first_run_ns: (record.first_run_ns != 0).then_some(record.first_run_ns),
                 stopped_ns: usage::known(record.stopped_ns),
+                reaper: process(record.reaper_pid, record.reaper_start_ns),
             })
         }
         Kind::REAPED => {

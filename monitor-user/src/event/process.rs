@@ -99,6 +99,8 @@ pub struct Exit {
     pub first_run_ns: Option<u64>,
     /// How long signals had stopped it, ns: its first thread.
     pub stopped_ns: Option<u64>,
+    /// Process that the kernel gave its children to, if it left any; `None`: not known, or its children ended with it.
+    pub reaper: Option<ProcessKey>,
 }
 
 impl Exit {

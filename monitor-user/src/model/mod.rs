@@ -51,8 +51,8 @@ pub use threads::ThreadLife;
 pub use timeline::{Bucket, Timeline};
 pub use titles::Title;
 pub use tree::{
-    Created, CreatedBy, CreatorFrom, Ending, How, Image, ImageMemory, Process, Totals, Tree, Trust,
-    clone_flag_names,
+    Created, CreatedBy, CreatorFrom, Ending, How, Image, ImageMemory, Parent, Process, Totals,
+    Tree, Trust, clone_flag_names,
 };
 pub use trust::skipped_events;
 pub use watch::{Blocked, ExecFailure, Wait};

@@ -124,6 +124,8 @@ pub struct Process {
     pub status: Option<u32>,
     /// Parent when it ended, or at the end of the recording. It may be outside of the tree.
     pub final_parent: Option<ProcessKey>,
+    /// Parents after its creator, in order. The last of them is `final_parent`, if that is known.
+    pub later_parents: Vec<Parent>,
     /// Made before the root ended and alive more than 250 ms after it.
     pub survived_root: Option<bool>,
     /// From the end of its last thread until the kernel freed it, ns; 10 to 50 ms of that are the
@@ -186,6 +188,15 @@ impl Process {
     pub fn program(&self) -> Option<&Image> {
         self.images.iter().rev().find(|i| i.how == How::Exec)
     }
+}
+
+/// A parent that a process had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parent {
+    /// Since then, ns since boot; `None`: since when isn't known.
+    pub ns: Option<u64>,
+    /// Who. It may be outside of the tree.
+    pub key: ProcessKey,
 }
 
 /// By whom and how a process was made.

@@ -3,7 +3,9 @@
 //!
 //! Nothing of it must be there: what isn't found is not known in the recording.
 
-use monitor_ebpf::abi::{GroupPlaces, OomPlaces, PathPlaces, UsagePlaces, WatchPlaces};
+use monitor_ebpf::abi::{
+    GroupPlaces, OomPlaces, OrphanPlaces, PathPlaces, UsagePlaces, WatchPlaces,
+};
 
 use crate::host::btf::Btf;
 
@@ -148,6 +150,30 @@ fn paths(btf: &Btf) -> Option<PathPlaces> {
     })
 }
 
+/// Who gets orphans, all there or all absent.
+pub(super) fn orphan(btf: &Btf) -> OrphanPlaces {
+    orphans(btf).unwrap_or(OrphanPlaces::ABSENT)
+}
+
+fn orphans(btf: &Btf) -> Option<OrphanPlaces> {
+    // Bit fields until 6.18, bytes in 7.2.
+    let flag = |name| {
+        let member = btf.member("signal_struct", name)?;
+        Some((member.offset, member.flag_bits()?))
+    };
+    let (has_subreaper, has_subreaper_bits) = flag("has_child_subreaper")?;
+    let (is_subreaper, is_subreaper_bits) = flag("is_child_subreaper")?;
+    let numbers = btf.member("pid", "numbers")?;
+    Some(OrphanPlaces {
+        has_subreaper,
+        has_subreaper_bits,
+        is_subreaper,
+        is_subreaper_bits,
+        number_namespace: btf.within(numbers, "ns")?.offset,
+        namespace_reaper: btf.member("pid_namespace", "child_reaper")?.offset,
+    })
+}
+
 fn handlers(btf: &Btf) -> Option<WatchPlaces> {
     let actions = btf.member("sighand_struct", "action")?;
     Some(WatchPlaces {
@@ -208,6 +234,13 @@ mod tests {
                 ..OomPlaces::ABSENT
             };
             assert_eq!(found, expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn who_gets_orphans_is_known_as_a_whole_or_not() {
+        for name in ["has_child_subreaper", "child_reaper", "numbers"] {
+            assert_eq!(orphan(&without(name)), OrphanPlaces::ABSENT, "{name}");
         }
     }
 

@@ -39,7 +39,7 @@ pub use pools::PoolReport;
 pub use request::{Basis, RequestReport};
 pub use say::title;
 pub use value::{
-    ExitReport, Id, ImageReport, MarkReport, OomReport, PolledReport, ProcessReport,
+    ExitReport, Id, ImageReport, MarkReport, OomReport, ParentReport, PolledReport, ProcessReport,
     RecordingReport, Report, RoleReport, ShareReport, StepReport, TitleReport, TopReport,
     TreeReport, TrustReport,
 };

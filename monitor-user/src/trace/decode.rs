@@ -186,6 +186,7 @@ impl<'a> Row<'a> {
                 cpu_ns: self.u64(Col::CpuNs)?,
                 first_run_ns: self.u64(Col::FirstRunNs),
                 stopped_ns: self.u64(Col::StoppedNs),
+                reaper: self.process(Col::ReaperPid, Col::ReaperStartNs),
             }),
             Kind::Reaped => What::Reaped(event::Reaped {
                 cpu_ns: self.u64(Col::CpuNs),

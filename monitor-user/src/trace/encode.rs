@@ -103,6 +103,7 @@ impl Rows {
                 self.u64(Col::CpuNs, exit.cpu_ns);
                 self.some_u64(Col::FirstRunNs, exit.first_run_ns);
                 self.some_u64(Col::StoppedNs, exit.stopped_ns);
+                self.process(Col::ReaperPid, Col::ReaperStartNs, exit.reaper);
             }
             What::Reaped(reaped) => self.reaped(*reaped),
             What::Memory {

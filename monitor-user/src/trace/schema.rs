@@ -12,7 +12,7 @@ use std::sync::{Arc, LazyLock};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 /// Version of the trace format that this program writes.
-pub const VERSION: Version = Version { major: 1, minor: 5 };
+pub const VERSION: Version = Version { major: 1, minor: 6 };
 
 /// Version of the trace format.
 ///
@@ -265,6 +265,8 @@ columns! {
     Threads "threads" UInt32 "" [Thread, ThreadExit, Snapshot], "Live threads of the process after this.";
     ParentPid "parent_pid" UInt32 "" [Exit, Snapshot], "Parent at this moment, not always the creator.";
     ParentStartNs "parent_start_ns" Int64 "ns" [Exit, Snapshot], "When that parent was created, since boot.";
+    ReaperPid "reaper_pid" UInt32 "" [Exit], "Process that the kernel then gave the subject's children to, if it had any: a subreaper, or the first process of its pid namespace (since 1.6).";
+    ReaperStartNs "reaper_start_ns" Int64 "ns" [Exit], "When that process was created, since boot.";
     Comm "comm" Text "" [Fork, Thread, Exec, Rename, Snapshot], "Name of the thread after this.";
     CommRaw "comm_raw" Bytes "" [Fork, Thread, Exec, Rename, Snapshot], "The exact bytes of `comm`; null where `comm` is exact.";
     NsPid "ns_pid" UInt32 "" [Fork, Snapshot], "Pid of the subject in its own pid namespace.";

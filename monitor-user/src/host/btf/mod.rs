@@ -56,6 +56,19 @@ pub struct Member {
     /// Place in the outermost struct, bytes; of a bit field, the byte in which it begins.
     pub offset: u32,
     type_id: u32,
+    /// First bit in that byte and number of bits, of a bit field; else both 0.
+    bit_field: (u8, u8),
+}
+
+impl Member {
+    /// Which bits of its byte a flag has: a bit field that lies in one byte, or else all of them.
+    pub fn flag_bits(self) -> Option<u32> {
+        match self.bit_field {
+            (_, 0) => Some(0xff),
+            (first, count) if first + count <= 8 => Some(((1 << count) - 1) << first),
+            _ => None,
+        }
+    }
 }
 
 impl Btf {
@@ -241,9 +254,12 @@ impl Btf {
         };
         (0..count as usize).map_while(move |n| {
             let at = 12 + 12 * n;
+            let place = self.word(id, at + 8)?;
+            let [bits, ..] = (place & !mask).to_be_bytes();
             let member = Member {
-                offset: (self.word(id, at + 8)? & mask) / 8,
+                offset: (place & mask) / 8,
                 type_id: self.word(id, at + 4)?,
+                bit_field: ((place & mask & 7) as u8, bits),
             };
             Some((self.word(id, at)?, member))
         })

@@ -2,6 +2,7 @@
 
 mod images;
 mod life;
+mod parents;
 mod watch;
 
 use std::collections::{HashMap, HashSet};
@@ -58,6 +59,7 @@ pub(super) fn tree(mut state: State, recording: &Recording) -> Tree {
         process.titles = titles.remove(&process.key).unwrap_or_default();
     }
     life::survivors(&mut processes, &context);
+    parents::later(&mut processes, &state);
     images::owners(&mut processes, &state);
     gaps.mm_ends = images::unclosed(&processes, &state, &context);
     gaps.cut_arguments = cut_arguments(&processes);
@@ -183,6 +185,7 @@ fn process(draft: &Draft, state: &State, context: &Context<'_>, gaps: &mut Gaps)
             .map(|e| e.status)
             .or(context.recording.exit_status.filter(|_| is_root)),
         final_parent: exit.and_then(|e| e.parent).or(look.and_then(|l| l.parent)),
+        later_parents: Vec::new(),
         survived_root: None,
         zombie_ns: life::zombie_ns(draft),
         zombie_at_end: life::zombie_at_end(draft, ending),

@@ -6,6 +6,7 @@ mod found;
 mod losses;
 mod marks;
 mod order;
+mod parents;
 mod streams;
 mod summary;
 mod titles;

@@ -185,6 +185,7 @@ pub(super) fn layout(btf: &Btf) -> Result<Layout, String> {
         watch: places::watch(btf),
         group: places::group(btf),
         path: places::path(btf),
+        orphan: places::orphan(btf),
     })
 }
 

@@ -2,7 +2,9 @@
 //!
 //! Expected offsets were computed from `bpftool btf dump` of the untrimmed BTF.
 
-use monitor_ebpf::abi::{GroupPlaces, OomPlaces, PathPlaces, UsagePlaces, WatchPlaces};
+use monitor_ebpf::abi::{
+    GroupPlaces, OomPlaces, OrphanPlaces, PathPlaces, UsagePlaces, WatchPlaces,
+};
 
 use super::*;
 use crate::host::btf::fixtures::{KERNELS, kernel};
@@ -116,6 +118,14 @@ const V5_10: Layout = Layout {
         regs_second: 104,
         task_status: 8,
     },
+    orphan: OrphanPlaces {
+        has_subreaper: 120,
+        has_subreaper_bits: 2,
+        is_subreaper: 120,
+        is_subreaper_bits: 1,
+        number_namespace: 104,
+        namespace_reaper: 56,
+    },
 };
 
 /// The members stand in the same order, without a gap that differs, in all five kernels.
@@ -197,6 +207,12 @@ const V6_1: Layout = Layout {
         mount_namespace: 232,
         ..V5_10.path
     },
+    orphan: OrphanPlaces {
+        has_subreaper: 128,
+        is_subreaper: 128,
+        namespace_reaper: 48,
+        ..V5_10.orphan
+    },
     ..V5_10
 };
 
@@ -259,6 +275,10 @@ const V6_12: Layout = Layout {
         mount_namespace: 240,
         ..V6_1.path
     },
+    orphan: OrphanPlaces {
+        number_namespace: 120,
+        ..V6_1.orphan
+    },
     ..V6_1
 };
 
@@ -319,6 +339,10 @@ const V6_18: Layout = Layout {
         mount_namespace: 232,
         ..V6_12.path
     },
+    orphan: OrphanPlaces {
+        number_namespace: 152,
+        ..V6_12.orphan
+    },
     ..V6_12
 };
 
@@ -377,6 +401,14 @@ const V7_2: Layout = Layout {
         task_fs: 3408,
         mount_namespace: 232,
         ..V6_18.path
+    },
+    orphan: OrphanPlaces {
+        has_subreaper: 129,
+        has_subreaper_bits: 0xff,
+        is_subreaper_bits: 0xff,
+        number_namespace: 136,
+        namespace_reaper: 160,
+        ..V6_18.orphan
     },
     ..V6_18
 };

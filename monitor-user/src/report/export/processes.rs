@@ -61,6 +61,7 @@ pub(super) const COLUMNS: &[Column<ProcessReport>] = &columns! { ProcessReport:
     "fork_ns", "how long the call took in the kernel until it had made the process", |p| p.fork_ns.into();
     "final_parent_pid", "parent at its end, or at the end of the recording", |p| pid(p.final_parent);
     "final_parent_start_ns", "when that was created; empty also if it isn't in the table", |p| start(p.final_parent);
+    "parents", "all parents, the creator first, each with the time since when; JSON", |p| Cell::json(&p.parents);
     "created_by", "`root`, `fork`, `vfork` or `clone_vm`", |p| p.created_by.into();
     "clone_flags", "names of clone's flags; JSON", |p| p.clone_flags.as_ref().map_or(Cell::Unknown, Cell::json);
     "found_ns", "when it was found, if it was there before the recording began", |p| p.found_ns.into();

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 
 use crate::{
     report::{
-        ByteText, ImageReport, ProcessReport, Report,
+        ByteText, ImageReport, ParentReport, ProcessReport, Report,
         escape::escape,
         forest::Forest,
         outline::{Branch, Limits, Outline, What},
@@ -149,6 +149,10 @@ impl<'a> Rows<'a> {
                         }
                     }
                 }
+                @for parent in process.parents.iter().skip(1) {
+                    dt { "parent then" }
+                    dd { (self.parent(*parent)) }
+                }
                 @for mark in &process.marks {
                     dt { "marked" }
                     dd { (escape(&mark.text.0)) ", " (self.since_start(mark.ns)) }
@@ -203,6 +207,12 @@ impl<'a> Rows<'a> {
             facts.push(("longest wait", format!("{took}{call}")));
         }
         facts
+    }
+
+    fn parent(&self, parent: ParentReport) -> String {
+        let since = parent.ns.map(|ns| format!(", {}", self.since_start(ns)));
+        let since = since.unwrap_or_else(|| ", since when is not known".to_owned());
+        format!("{}{since}", parent.id.pid)
     }
 
     fn since_start(&self, ns: u64) -> String {

@@ -8,6 +8,7 @@ mod creation;
 mod directories;
 mod golden;
 mod marks;
+mod parents;
 mod same;
 mod titles;
 

@@ -65,7 +65,7 @@ pub(super) fn lines(report: &Report, forest: &Forest, options: TextOptions) -> V
 }
 
 /// "python3 a.py (pid 12), sh (pid 13) and 5 more".
-fn named(report: &Report, forest: &Forest, members: &[usize]) -> String {
+pub(super) fn named(report: &Report, forest: &Forest, members: &[usize]) -> String {
     let first = members.iter().take(NAMED);
     let names: Vec<String> = first
         .map(|at| format!("{} (pid {})", forest.labels[*at], report.processes[*at].pid))

@@ -9,6 +9,7 @@ mod foot;
 mod head;
 mod marks;
 mod memory;
+mod parents;
 mod pools;
 mod rows;
 mod work;
@@ -101,6 +102,11 @@ pub fn write(
     let marks = marks::lines(report, &forest, *options);
     if !marks.is_empty() {
         lines.extend(marks);
+        lines.push(String::new());
+    }
+    let parents = parents::lines(report, &forest, *options);
+    if !parents.is_empty() {
+        lines.extend(parents);
         lines.push(String::new());
     }
     let directories = directories::lines(report, &forest, *options);

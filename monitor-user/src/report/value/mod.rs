@@ -10,7 +10,7 @@ mod share;
 mod tree;
 
 pub use image::ImageReport;
-pub use process::{ExitReport, MarkReport, OomReport, ProcessReport, TitleReport};
+pub use process::{ExitReport, MarkReport, OomReport, ParentReport, ProcessReport, TitleReport};
 pub use recording::RecordingReport;
 pub use share::{RoleReport, ShareReport};
 pub(super) use tree::asked;

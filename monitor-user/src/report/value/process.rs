@@ -64,6 +64,8 @@ pub struct ProcessReport {
     pub fork_ns: Option<u64>,
     /// Parent at its end, or at the end of the recording.
     pub final_parent: Option<Id>,
+    /// All parents that it had, in order, the creator first; `final_parent` is the last one, if that is known.
+    pub parents: Vec<ParentReport>,
     /// `root`, `fork`, `vfork` or `clone_vm`.
     pub created_by: Option<&'static str>,
     /// Names of clone's flags.
@@ -148,6 +150,16 @@ pub struct ProcessReport {
     pub session_ns: Option<u64>,
     /// Moves to other control groups; the first 64.
     pub moves: Vec<MoveReport>,
+}
+
+/// A parent that a process had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct ParentReport {
+    /// Since then; `None`: since when isn't known.
+    pub ns: Option<u64>,
+    /// Who.
+    #[serde(flatten)]
+    pub id: Id,
 }
 
 /// What a process called itself by writing over its arguments.
@@ -240,6 +252,7 @@ pub(super) fn process(
         creator_page_tables_bytes: created.creator_page_tables,
         fork_ns: created.fork_ns,
         final_parent: p.final_parent.map(id),
+        parents: parents(p, id),
         created_by: created.by.map(|by| match by {
             CreatedBy::Root => "root",
             CreatedBy::Fork => "fork",
@@ -289,6 +302,19 @@ pub(super) fn process(
         session_ns: p.session_ns,
         moves: watch::moves(p),
     }
+}
+
+fn parents(p: &Process, id: &impl Fn(ProcessKey) -> Id) -> Vec<ParentReport> {
+    let is_seen = p.created.creator_from == CreatorFrom::Fork;
+    let creator = p.created.creator.map(|key| ParentReport {
+        ns: is_seen.then_some(p.key.start_ns),
+        id: id(key),
+    });
+    let later = p.later_parents.iter().map(|parent| ParentReport {
+        ns: parent.ns,
+        id: id(parent.key),
+    });
+    creator.into_iter().chain(later).collect()
 }
 
 pub(super) fn exit(

@@ -132,13 +132,7 @@ impl Random {
                 cpu_ns: self.u64(),
                 threads: self.u32(),
             }),
-            Kind::Exit => What::Exit(Exit {
-                status: self.u32(),
-                parent: self.some(Self::process),
-                cpu_ns: self.u64(),
-                first_run_ns: self.some(Self::u64),
-                stopped_ns: self.some(Self::u64),
-            }),
+            Kind::Exit => What::Exit(self.exit()),
             Kind::Reaped => What::Reaped(Reaped {
                 cpu_ns: self.some(Self::u64),
                 usage: self.usage(),
@@ -219,6 +213,17 @@ impl Random {
                 hierarchy: self.some(Self::u32),
                 path: self.bytes(),
             }),
+        }
+    }
+
+    fn exit(&mut self) -> Exit {
+        Exit {
+            status: self.u32(),
+            parent: self.some(Self::process),
+            cpu_ns: self.u64(),
+            first_run_ns: self.some(Self::u64),
+            stopped_ns: self.some(Self::u64),
+            reaper: self.some(Self::process),
         }
     }
 

@@ -61,6 +61,16 @@ impl Story {
         self.child(parent, child, Some(0x100), true)
     }
 
+    /// As [`Story::fork`] with `CLONE_PARENT`: the child is one of its creator's parent.
+    pub fn clone_parent(&mut self, parent: u32, child: u32) -> &mut Self {
+        self.child(parent, child, Some(0x8000), false);
+        let above = self.actor(parent).parent;
+        if let Some(actor) = self.processes.get_mut(&child) {
+            actor.parent = above;
+        }
+        self
+    }
+
     /// As [`Story::fork`] or [`Story::vfork`], but nobody knows the flags.
     pub fn fork_without_flags(&mut self, parent: u32, child: u32, shared: bool) -> &mut Self {
         self.child(parent, child, None, shared)

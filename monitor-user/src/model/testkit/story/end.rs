@@ -35,17 +35,45 @@ impl Story {
             cpu_ns: 2 * MS,
             first_run_ns: self.actor(pid).first_run_ns,
             stopped_ns: Some(self.actor(pid).stopped_ns),
+            reaper: None,
         };
         self.tell(pid, tid, What::Exit(exit))
     }
 
+    /// The process ends, and the kernel gives its children to another one; pid 1 is outside of the tree.
+    pub fn exit_to(&mut self, pid: u32, reaper: u32) -> &mut Self {
+        let children: Vec<u32> = self.children(pid);
+        for child in children {
+            self.reparent(child, reaper);
+        }
+        let reaper = self.key_or_outside(reaper);
+        self.exit(pid, 0);
+        for event in self.events.iter_mut().rev() {
+            if let What::Exit(exit) = &mut event.what {
+                exit.reaper = Some(reaper);
+                break;
+            }
+        }
+        self
+    }
+
+    fn children(&self, pid: u32) -> Vec<u32> {
+        let parent = Some(self.actor(pid).key);
+        let processes = self.processes.iter();
+        let of_it = processes.filter(|(_, process)| process.parent == parent);
+        of_it.map(|(pid, _)| *pid).collect()
+    }
+
+    fn key_or_outside(&self, pid: u32) -> ProcessKey {
+        let outside = ProcessKey { pid, start_ns: 1 };
+        self.processes
+            .get(&pid)
+            .map_or(outside, |process| process.key)
+    }
+
     /// The process has another parent from here on; pid 1 is outside of the tree.
     pub fn reparent(&mut self, pid: u32, parent: u32) -> &mut Self {
-        let outside = ProcessKey {
-            pid: parent,
-            start_ns: 1,
-        };
-        let parent = self.processes.get(&parent).map_or(outside, |p| p.key);
+        let parent = self.key_or_outside(parent);
         if let Some(actor) = self.processes.get_mut(&pid) {
             actor.parent = Some(parent);
         }

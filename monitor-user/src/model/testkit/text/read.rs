@@ -133,6 +133,7 @@ fn what(kind: &str, f: &mut Fields) -> Result<What, String> {
             cpu_ns: f.number("cpu_ns")?,
             first_run_ns: f.known("first_run_ns")?,
             stopped_ns: f.known("stopped_ns")?,
+            reaper: f.key("reaper")?,
         }),
         "reaped" => What::Reaped(Reaped {
             cpu_ns: f.known("cpu_ns")?,

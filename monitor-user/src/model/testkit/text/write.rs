@@ -112,6 +112,7 @@ fn write_fields(out: &mut Writer, what: &What) {
             out.number("cpu_ns", e.cpu_ns);
             out.known("first_run_ns", e.first_run_ns);
             out.known("stopped_ns", e.stopped_ns);
+            out.key("reaper", e.reaper);
         }
         What::Reaped(r) => {
             out.known("cpu_ns", r.cpu_ns);
