@@ -422,8 +422,10 @@ pub(crate) fn resolution() -> Resolution {
     }
 }
 
+pub(crate) const FILE: usize = 0;
 pub(crate) const ANON: usize = 1;
 pub(crate) const SWAP: usize = 2;
+pub(crate) const SHMEM: usize = 3;
 
 /// File, anonymous and shared-memory pages; swap isn't resident.
 #[inline(always)]

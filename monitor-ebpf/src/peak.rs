@@ -2,10 +2,10 @@
 //!
 //! What is told was reached; the truth is at most [`AddressSpace::peak_most`].
 
-use monitor_ebpf::abi::{AddressSpace, Memory};
+use monitor_ebpf::abi::AddressSpace;
 
 use crate::{
-    address_space::{SWAP, positive, resident},
+    address_space::{ANON, FILE, SHMEM, SWAP, positive, resident},
     atomic,
     emit::{now, setting},
     skip::unseen,
@@ -23,26 +23,24 @@ const MOST_TRIES: u32 = 8;
 /// `space` is a map value.
 #[inline(always)]
 pub(crate) unsafe fn note<const LOCKS: bool>(space: *mut AddressSpace, index: usize) {
-    let has_skipped = LOCKS && setting!(skips) != 0;
     // SAFETY: a map value; other CPUs write it at once.
     unsafe {
-        let mut seen = (*space).now;
-        if has_skipped {
-            leave_out_skipped(space, &mut seen, index);
-        }
-        let whole = resident(&seen);
+        let file = least::<LOCKS>(space, FILE, index);
+        let anon = least::<LOCKS>(space, ANON, index);
+        let shmem = least::<LOCKS>(space, SHMEM, index);
+        let (kinds, whole) = ([file, anon, shmem], file + anon + shmem);
         if !is_higher(space, whole) {
             return;
         }
         if !LOCKS {
-            write(space, seen, whole);
+            write(space, kinds);
             return;
         }
         let lock = &raw mut (*space).peak_lock;
         for _ in 0..MOST_TRIES {
             if atomic::exchange(lock, 1) == 0 {
                 if is_higher(space, whole) {
-                    write(space, seen, whole);
+                    write(space, kinds);
                 }
                 atomic::exchange(lock, 0);
                 return;
@@ -83,28 +81,40 @@ unsafe fn is_higher(space: *mut AddressSpace, whole: i64) -> bool {
     unsafe { whole > (&raw const (*space).highest).read_volatile() }
 }
 
-#[inline(always)]
-unsafe fn write(space: *mut AddressSpace, seen: Memory, whole: i64) {
-    // SAFETY: a map value.
-    unsafe {
-        (*space).peak = seen;
-        (*space).peak_ns = now();
-        (&raw mut (*space).highest).write_volatile(whole);
-    }
-}
-
-/// Takes away what may have gone of the kinds that weren't read just now.
+/// Without a copy of all of it: the stack of those that call this is full.
 ///
 /// # Safety
 /// `space` is a map value.
 #[inline(always)]
-unsafe fn leave_out_skipped(space: *mut AddressSpace, seen: &mut Memory, index: usize) {
-    for kind in 0..4 {
-        if kind == index || kind == SWAP {
-            continue;
+unsafe fn write(space: *mut AddressSpace, [file, anon, shmem]: [i64; 3]) {
+    // SAFETY: a map value.
+    unsafe {
+        (*space).peak.rss[FILE] = file;
+        (*space).peak.rss[ANON] = anon;
+        (*space).peak.rss[SHMEM] = shmem;
+        (*space).peak.rss[SWAP] = (*space).now.rss[SWAP];
+        (*space).peak.total_vm = (*space).now.total_vm;
+        (*space).peak_ns = now();
+        (&raw mut (*space).highest).write_volatile(file + anon + shmem);
+    }
+}
+
+/// What there is of a kind at least: `read` is the one that was read just now, of the others what was skipped may have
+/// gone since. Pages.
+///
+/// # Safety
+/// `space` is a map value.
+#[inline(always)]
+unsafe fn least<const LOCKS: bool>(space: *mut AddressSpace, kind: usize, read: usize) -> i64 {
+    let has_skipped = LOCKS && setting!(skips) != 0 && kind != read;
+    // SAFETY: a map value; other CPUs write it at once.
+    unsafe {
+        let pages = (&raw const (*space).now.rss).cast::<i64>().add(kind);
+        let pages = pages.read_volatile();
+        if has_skipped {
+            positive(pages - unseen(space, kind)) as i64
+        } else {
+            pages
         }
-        // SAFETY: see above.
-        let left = seen.rss[kind] - unsafe { unseen(space, kind) };
-        seen.rss[kind] = if left > 0 { left } else { 0 };
     }
 }

@@ -19,6 +19,9 @@ use crate::{
 /// Counters of so many address spaces, of four kinds each, are remembered on a CPU; of two in one place the later one.
 const PLACES: u32 = monitor_ebpf::abi::PARTS;
 
+/// So few that the verifier can follow the kinds of memory one by one.
+const FEW_CPUS: u32 = 8;
+
 /// Where the counter of a kind is remembered. Numbers of address spaces have the CPU in their lowest bits and above it a time.
 #[inline(always)]
 pub(crate) fn place(id: u64, member: u32) -> u32 {
@@ -30,12 +33,17 @@ pub(crate) fn place(id: u64, member: u32) -> u32 {
 #[inline(always)]
 pub(crate) fn follow(space: *mut AddressSpace, mm: Mm, member: u32) -> bool {
     if setting!(skips) == 0 {
-        return look::<true, MOST_WAITS>(space, mm, member);
+        // With few CPUs each kind may have a way of its own, which costs less.
+        return if setting!(cpus) <= FEW_CPUS {
+            look::<true, MOST_WAITS>(space, mm, member)
+        } else {
+            look::<false, 1>(space, mm, forgotten(member))
+        };
     }
     if skip(space, mm, member & 3) == Some(()) {
         return false;
     }
-    let is_due = look::<true, MOST_WAITS>(space, mm, member);
+    let is_due = look::<false, 1>(space, mm, forgotten(member));
     let (mut worst, mut most) = (0, 0);
     for kind in 0..4 {
         // SAFETY: a map value.
@@ -52,7 +60,7 @@ pub(crate) fn follow(space: *mut AddressSpace, mm: Mm, member: u32) -> bool {
     is_due
 }
 
-/// A number that the verifier doesn't know: it would follow each of four on a way of its own.
+/// A number that the verifier doesn't know: it would follow each of four on a way of its own, with all CPUs.
 #[inline(always)]
 fn forgotten(kind: u32) -> u32 {
     let Some(place) = KIND.get_ptr_mut(0) else {

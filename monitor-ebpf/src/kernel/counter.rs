@@ -9,9 +9,6 @@ use crate::{
     maps::{CPU_OFFSETS, UNSETTLED, layout},
 };
 
-/// Of so few CPUs the parts are added up on the spot, which costs less than a call.
-const FEW_CPUS: u32 = 8;
-
 impl Mm {
     /// One RSS counter, pages: its shared value and, since 6.2, what each CPU keeps to itself. Before 6.2 threads keep
     /// parts, which are left out.
@@ -73,14 +70,18 @@ impl Mm {
             // Only for the time that this takes: more turns would cost the verifier more.
             let _now = now();
         }
-        let place_of_parts = at!(mm_rss_parts) + place;
-        let of_all = if setting!(cpus) <= FEW_CPUS {
-            add_up(self.word::<IS_TYPED>(place_of_parts), FEW_CPUS)
-        } else {
-            // Not a direct load: that would make a pointer of it, which can't be given to a function.
-            sum_of_parts(word_at(self.address(), place_of_parts))
-        };
-        let value = (count as i64).wrapping_add(of_all);
+        let parts = self.word::<IS_TYPED>(at!(mm_rss_parts) + place);
+        let mut value = count as i64;
+        for cpu in 0..MOST_CPUS {
+            if cpu >= setting!(cpus) {
+                break;
+            }
+            let Some(offset) = CPU_OFFSETS.get_ptr(cpu) else {
+                break;
+            };
+            // SAFETY: a map value.
+            value += i64::from(part_at(parts.wrapping_add(unsafe { *offset })));
+        }
         let is_settled = is_free && self.word::<IS_TYPED>(at!(mm_rss_stat) + place) == count;
         Reading {
             value,
@@ -137,34 +138,6 @@ pub(crate) struct Reading {
     pub(crate) count: i64,
     /// No CPU has added its part to the shared `count` meanwhile.
     pub(crate) is_settled: bool,
-}
-
-/// What all CPUs keep to themselves of a counter, pages. `parts`: the address that stands for their parts.
-///
-/// A function that the verifier checks once, for whatever it is given, and not anew wherever it is called and for each
-/// way there: with many CPUs the programs would be too long for it. It does so with functions that are visible outside
-/// (`btf_func_linkage`, since 5.6).
-#[unsafe(no_mangle)]
-#[inline(never)]
-pub(crate) extern "C" fn sum_of_parts(parts: u64) -> i64 {
-    add_up(parts, MOST_CPUS)
-}
-
-/// What up to `most` CPUs keep to themselves of a counter, pages.
-#[inline(always)]
-fn add_up(parts: u64, most: u32) -> i64 {
-    let mut sum = 0_i64;
-    for cpu in 0..most {
-        if cpu >= setting!(cpus) {
-            break;
-        }
-        let Some(offset) = CPU_OFFSETS.get_ptr(cpu) else {
-            break;
-        };
-        // SAFETY: a map value.
-        sum += i64::from(part_at(parts.wrapping_add(unsafe { *offset })));
-    }
-    sum
 }
 
 /// What a CPU keeps to itself of a counter, pages.
