@@ -17,7 +17,7 @@ const REPORT: &str = r#"{
  "processes": [
   {"pid": 10, "start_ns": 1050, "end_ns": 2100, "creator": null, "created_by": "root", "comm": "tree",
    "images": [{"how": "exec", "start_ns": 1080, "end_ns": 2100, "filename": "/b/tree", "argv": ["/b/tree", "1"]}],
-   "threads_created": 0, "threads_max": 1, "survived_root": false,
+   "threads_created": 0, "threads_max": 1, "survived_root": false, "parents": [],
    "exit": {"code": 0, "signal": null, "core": false, "oom": false}},
   {"pid": 11, "start_ns": 1250, "end_ns": 1650, "creator": {"pid": 10, "start_ns": 1050}, "creator_tid": 10,
    "creator_threads": 1, "final_parent": {"pid": 10, "start_ns": 1050}, "created_by": "fork", "clone_flags": [],
@@ -25,7 +25,7 @@ const REPORT: &str = r#"{
     {"how": "inherited", "start_ns": 1250, "end_ns": 1450, "comm": "tree", "shared_mm_with": null},
     {"how": "exec", "start_ns": 1450, "end_ns": 1650, "filename": "/b/w", "comm": "w", "argv": ["w", "", "\udcff"],
      "argv_bytes": 5, "argv_truncated": false}],
-   "threads_created": 0, "threads_max": 1, "survived_root": false, "zombie_ns": 60,
+   "threads_created": 0, "threads_max": 1, "survived_root": false, "parents": [], "zombie_ns": 60,
    "exit": {"code": 3, "signal": null, "core": false, "oom": false}}],
  "tree": {"processes": 2, "threads_created": 0, "max_depth": 1},
  "recording": {"rss_bound_bytes": 262144, "start_ns": 1000, "env": {}},
@@ -80,8 +80,8 @@ fn every_wrong_fact_is_a_difference() {
         (r#""zombie_ns": 60"#, r#""zombie_ns": 40"#),
         (r#"{"code": 3"#, r#"{"code": 4"#),
         (
-            r#""threads_max": 1, "survived_root": false, "zombie"#,
-            r#""threads_max": 2, "survived_root": false, "zombie"#,
+            r#""threads_max": 1, "survived_root": false, "parents": [], "zombie"#,
+            r#""threads_max": 2, "survived_root": false, "parents": [], "zombie"#,
         ),
         (r#""lost_events": 0"#, r#""lost_events": 1"#),
         (r#""max_depth": 1"#, r#""max_depth": 2"#),
