@@ -5,14 +5,13 @@
 //! of that namespace. The kernel chooses a little later, in the same call. Who ends in between has an end of its own,
 //! which tells who comes next.
 
-use aya_ebpf::helpers::generated::bpf_probe_read_kernel;
 use monitor_ebpf::abi::absent;
 
 use super::{Task, frozen, word_at};
 use crate::maps::layout;
 
-/// Processes above that are looked at.
-const MOST_ANCESTORS: u32 = 256;
+/// Processes above that are looked at. The verifier follows each turn.
+const MOST_ANCESTORS: u32 = 64;
 
 /// Who gets them.
 #[derive(Clone, Copy)]
@@ -50,7 +49,7 @@ impl Task {
         let own = word_at(self.address(), at!(watch.task_thread_pid));
         let level = word_at(own, at!(watch.pid_level)) as u32;
         let signals = word_at(self.address(), at!(task_signal));
-        let has_subreaper = byte_at(signals, at!(orphan.has_subreaper)) as u32;
+        let has_subreaper = word_at(signals, at!(orphan.has_subreaper)) as u32;
         if has_subreaper & at!(orphan.has_subreaper_bits) != 0 {
             let mut above = word_at(self.address(), at!(task_real_parent));
             for turn in 0..=MOST_ANCESTORS {
@@ -64,7 +63,7 @@ impl Task {
                     break;
                 }
                 let signals = word_at(above, at!(task_signal));
-                let is_subreaper = byte_at(signals, at!(orphan.is_subreaper)) as u32;
+                let is_subreaper = word_at(signals, at!(orphan.is_subreaper)) as u32;
                 if is_subreaper & at!(orphan.is_subreaper_bits) != 0
                     && word_at(signals, at!(signal_live)) as u32 != 0
                 {
@@ -80,16 +79,4 @@ impl Task {
         }
         Reaper::process(first)
     }
-}
-
-/// A byte of kernel memory; zero if it can't be read.
-#[inline(always)]
-fn byte_at(base: u64, offset: u32) -> u8 {
-    let mut byte = 0_u8;
-    // SAFETY: a fault leaves zero.
-    unsafe {
-        let from = base.wrapping_add(u64::from(offset)) as *const _;
-        bpf_probe_read_kernel((&raw mut byte).cast(), 1, from);
-    }
-    byte
 }

@@ -133,7 +133,7 @@ pub struct SumPeak {
     pub time_ns: u64,
 }
 
-/// By how much a sum of RSS that the kernel side kept may have been higher, bytes: each address space may have moved by
+/// By how much the truth may differ from a sum of RSS that the kernel side kept, bytes: each address space may have moved by
 /// less than its resolution at events that were skipped.
 fn skipped_bound(recording: &Recording, rss: u64, spaces: u64) -> u64 {
     if !recording.skips_looks {

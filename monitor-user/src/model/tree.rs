@@ -190,6 +190,20 @@ impl Process {
     }
 }
 
+impl Process {
+    /// Its parents, the creator first, if that is known.
+    pub fn parents(&self) -> impl Iterator<Item = Parent> {
+        let is_seen = self.created.creator_from == CreatorFrom::Fork;
+        let creator = self.created.creator.map(|key| Parent {
+            ns: is_seen.then_some(self.key.start_ns),
+            key,
+        });
+        creator
+            .into_iter()
+            .chain(self.later_parents.iter().copied())
+    }
+}
+
 /// A parent that a process had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parent {

@@ -3,7 +3,7 @@
 use std::{
     collections::VecDeque,
     ffi::OsString,
-    sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel},
+    sync::mpsc::{SyncSender, TrySendError, sync_channel},
     thread,
     time::Duration,
 };
@@ -26,6 +26,7 @@ use super::{
     ring::{Ring, watch},
     running::{Running, ended, pass_on},
     signals::Signals,
+    sink::{Message, Sink, run_sink},
     sorter::Sorter,
     survivors,
     until::{self, After, Stop},
@@ -58,16 +59,6 @@ const GIVE_UP_NS: u64 = 50_000_000;
 /// Records taken from the ring buffer before signals and timers have their turn.
 const DRAIN_RECORDS: usize = 1 << 15;
 
-/// Takes events in order. Runs in a thread of its own.
-pub trait Sink: Send {
-    /// Takes a batch in order of time.
-    fn events(&mut self, events: &[Event]);
-    /// Called more than twice a second, with what is known of the recording so far.
-    fn tick(&mut self, recording: &Recording);
-    /// Called as often while the command has ended and its descendants are waited for: since when, ns since boot.
-    fn waiting(&mut self, since_ns: u64);
-}
-
 /// How a recording ended.
 pub struct Outcome<S> {
     /// Everything that is known of the recording.
@@ -76,12 +67,6 @@ pub struct Outcome<S> {
     pub sink: S,
     /// The command.
     pub command: Running,
-}
-
-enum Message {
-    Events(Vec<Event>),
-    Tick(Box<Recording>),
-    Waiting(u64),
 }
 
 /// Records: a command that it runs, processes that are there, or both. Without `words` there is no command.
@@ -161,17 +146,6 @@ pub fn record<S: Sink + 'static>(
         sink,
         command,
     })
-}
-
-fn run_sink<S: Sink>(mut sink: S, messages: &Receiver<Message>) -> S {
-    while let Ok(message) = messages.recv() {
-        match message {
-            Message::Events(events) => sink.events(&events),
-            Message::Tick(recording) => sink.tick(&recording),
-            Message::Waiting(since_ns) => sink.waiting(since_ns),
-        }
-    }
-    sink
 }
 
 struct Collector {

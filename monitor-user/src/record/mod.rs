@@ -23,19 +23,21 @@ mod refusal;
 mod ring;
 mod running;
 mod signals;
+mod sink;
 mod sorter;
 mod survivors;
 mod until;
 mod verify;
 
 pub use attach::{Attach, Named};
-pub use collect::{Outcome, Sink, record};
+pub use collect::{Outcome, record};
 pub use hooks::{HOOKS, Hook, Support, support};
 pub use launch::{Command, LaunchError};
 pub use load::{BTF, Passes, Resolution, try_load};
 pub use options::Options;
 pub use refusal::LoadError;
 pub use running::Running;
+pub use sink::Sink;
 pub use until::{After, Until};
 
 use thiserror::Error;

@@ -7,7 +7,7 @@
 use crate::{
     model::{
         fold::State,
-        tree::{CreatorFrom, Parent, Process},
+        tree::{Parent, Process},
     },
     units::ProcessKey,
 };
@@ -29,6 +29,7 @@ pub(super) fn later(processes: &mut [Process], state: &State) {
 
 /// The creator, and whose child the process was made instead of the creator's.
 fn first(process: &Process, before: &[Process], state: &State) -> Vec<Parent> {
+    let mut parents: Vec<Parent> = process.parents().collect();
     let created = &process.created;
     let start_ns = process.key.start_ns;
     let Some(creator) = created.creator else {
@@ -41,11 +42,6 @@ fn first(process: &Process, before: &[Process], state: &State) -> Vec<Parent> {
             .into_iter()
             .collect();
     };
-    let is_seen = created.creator_from == CreatorFrom::Fork;
-    let mut parents = vec![Parent {
-        ns: is_seen.then_some(start_ns),
-        key: creator,
-    }];
     if created.flags.is_some_and(|flags| flags & CLONE_PARENT != 0) {
         let place = before
             .binary_search_by_key(&(creator.start_ns, creator.pid), |p| {

@@ -35,7 +35,8 @@ fn json_has_all_parents_the_creator_first() {
 #[test]
 fn who_lives_on_is_listed_with_both() {
     let shown = text(&report(&daemon(300)), 80);
-    let expected = "OTHER PARENTS\n      3.0 ms served (pid 12): child of sh run (fork) (pid 11), then of pid 1\n\n";
+    let expected =
+        "OTHER PARENTS\n      3.0 ms served (pid 12): to pid 1 from sh run (fork) (pid 11)\n\n";
     assert!(shown.contains(expected), "{shown}");
 }
 
@@ -47,5 +48,5 @@ fn who_ends_soon_after_is_listed_only_with_all() {
         all: true,
         ..text::TextOptions::default()
     };
-    assert!(text_with(&report, options).contains("then of pid 1\n"));
+    assert!(text_with(&report, options).contains(": to pid 1 from "));
 }

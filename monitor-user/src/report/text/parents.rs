@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::{Style, TextOptions, directories::named};
 use crate::{
     report::{
-        Id, Report,
+        Id, ProcessReport, Report,
         escape::{right, shorten},
         forest::Forest,
         say, words,
@@ -46,6 +46,8 @@ pub(super) fn lines(report: &Report, forest: &Forest, options: TextOptions) -> V
         return Vec::new();
     }
     changes.sort_by_key(|(change, _)| change.ns.unwrap_or(u64::MAX));
+    let ids = report.processes.iter().map(ProcessReport::id);
+    let processes: HashMap<Id, usize> = ids.zip(0..).collect();
     let (all, start) = (changes.len(), say::origin(report));
     let mut out = vec![options.paint(Style::Heading, "OTHER PARENTS")];
     let shown = if options.all { all } else { SHOWN };
@@ -53,11 +55,11 @@ pub(super) fn lines(report: &Report, forest: &Forest, options: TextOptions) -> V
         let since = change.ns.map(|ns| Nanos(ns.saturating_sub(start)));
         let time = since.map_or_else(|| "-".to_owned(), |since| since.to_string());
         let line = format!(
-            "  {} {}: child of {}, then of {}",
+            "  {} {}: to {} from {}",
             right(&time, TIME),
             named(report, forest, members),
-            who(report, forest, change.before),
-            who(report, forest, change.after),
+            who(&processes, forest, change.after),
+            who(&processes, forest, change.before),
         );
         out.push(shorten(&line, options.columns()));
     }
@@ -79,10 +81,9 @@ struct Change {
 }
 
 /// "sh run.sh (pid 12)", or "pid 1" of a process that isn't in the report.
-fn who(report: &Report, forest: &Forest, id: Id) -> String {
-    let at = report.processes.iter().position(|p| p.id() == id);
-    at.map_or_else(
+fn who(places: &HashMap<Id, usize>, forest: &Forest, id: Id) -> String {
+    places.get(&id).map_or_else(
         || format!("pid {}", id.pid),
-        |at| format!("{} (pid {})", forest.labels[at], id.pid),
+        |at| format!("{} (pid {})", forest.labels[*at], id.pid),
     )
 }

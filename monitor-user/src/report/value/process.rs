@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     event::{Environment, Exit, Oom, OomScope, Recording},
-    model::{CreatedBy, CreatorFrom, Ending, Mark, Process, Title, clone_flag_names},
+    model::{CreatedBy, CreatorFrom, Ending, Mark, Parent, Process, Title, clone_flag_names},
     report::{
         BlockedReport, ByteText, ExecFailureReport, MoveReport, SenderReport, WaitReport, watch,
     },
@@ -305,16 +305,11 @@ pub(super) fn process(
 }
 
 fn parents(p: &Process, id: &impl Fn(ProcessKey) -> Id) -> Vec<ParentReport> {
-    let is_seen = p.created.creator_from == CreatorFrom::Fork;
-    let creator = p.created.creator.map(|key| ParentReport {
-        ns: is_seen.then_some(p.key.start_ns),
-        id: id(key),
-    });
-    let later = p.later_parents.iter().map(|parent| ParentReport {
+    let parent = |parent: Parent| ParentReport {
         ns: parent.ns,
         id: id(parent.key),
-    });
-    creator.into_iter().chain(later).collect()
+    };
+    p.parents().map(parent).collect()
 }
 
 pub(super) fn exit(
