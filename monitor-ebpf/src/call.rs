@@ -1,7 +1,9 @@
 //! `sys_exit` and `cgroup_attach_task`: calls that failed, sessions, control groups.
 
 use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
-use monitor_ebpf::abi::{CallRecord, Config, FILENAME_MAX, Kind, PathRecord, TrackedProcess};
+use monitor_ebpf::abi::{
+    CallRecord, Config, FILENAME_MAX, ForkFailedRecord, Kind, PathRecord, TrackedProcess,
+};
 
 use crate::{
     address_space::Exactness,
@@ -9,7 +11,9 @@ use crate::{
     emit::{Subject, emit, fill_header, now, output_piece, setting},
     filter,
     kernel::{
-        Task, system_call,
+        Task,
+        refusal::{names_a_group, read_limits},
+        system_call,
         watch::{
             call_arguments, call_result, group_hierarchy, is_compat_call, learn_registers,
             read_group_path, read_user_string,
@@ -77,23 +81,35 @@ fn ended(ctx: &BtfTracePointContext) {
         });
         return;
     }
-    let (kind, number) = if is_fork {
+    if is_fork {
         creation::begun(subject.tid);
-        (Kind::FORK_FAILED, -result as u32)
-    } else {
-        (Kind::SESSION, result as u32)
-    };
-    emit::<CallRecord>(kind, now(), subject, |record| {
+        let is_clone3 = number == setting!(calls[6]);
+        let is_elsewhere = is_clone3 && names_a_group(call_arguments(ctx).0);
+        emit::<ForkFailedRecord>(Kind::FORK_FAILED, now(), subject, |record| {
+            // SAFETY: room that was just reserved.
+            unsafe {
+                (*record).errno = -result as u32;
+                (*record).flags = if is_elsewhere {
+                    ForkFailedRecord::ELSEWHERE
+                } else {
+                    0
+                };
+                read_limits(record);
+            }
+        });
+        return;
+    }
+    emit::<CallRecord>(Kind::SESSION, now(), subject, |record| {
         // SAFETY: room that was just reserved.
         unsafe {
-            (*record).number = number;
+            (*record).number = result as u32;
             (*record).reserved = 0;
         }
     });
 }
 
 const _: () = assert!(Config::EXECVE == 0 && Config::EXECVEAT == 1 && Config::SETSID == 2);
-const _: () = assert!(Config::FORKS == 3);
+const _: () = assert!(Config::FORKS == 3 && Config::CLONE3 == 6);
 
 /// A process is moved to another control group.
 #[btf_tracepoint(function = "cgroup_attach_task")]

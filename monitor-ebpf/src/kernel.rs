@@ -49,6 +49,7 @@ pub(crate) mod group;
 pub(crate) mod oom;
 pub(crate) mod orphan;
 pub(crate) mod path;
+pub(crate) mod refusal;
 pub(crate) mod title;
 mod usage;
 pub(crate) mod watch;

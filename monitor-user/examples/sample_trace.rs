@@ -5,9 +5,9 @@
 use std::path::Path;
 
 use rtrace::event::{
-    Directory, Event, Exec, ExecFailed, Exit, Fork, Loss, Memory, MmEnd, Moved, Oom, OomScope,
-    Reaped, Recording, Sender, SenderKind, Signal, Sleep, Snapshot, Subject, Thread, ThreadExit,
-    Usage, WaitState, What,
+    Directory, Event, Exec, ExecFailed, Exit, Fork, ForkFailed, Loss, Memory, MmEnd, Moved, Oom,
+    OomScope, Reaped, Recording, RefusedBy, Sender, SenderKind, Signal, Sleep, Snapshot, Subject,
+    Thread, ThreadExit, Usage, WaitState, What,
 };
 use rtrace::trace::{TraceWriter, WriterOptions};
 use rtrace::units::ProcessKey;
@@ -38,7 +38,12 @@ fn watched() -> [What; 6] {
             errno: 2,
             filename: b"/usr/local/bin/cc".into(),
         }),
-        What::ForkFailed(11),
+        What::ForkFailed(ForkFailed {
+            errno: 11,
+            refused_by: Some(RefusedBy::Cgroup),
+            limit: Some(512),
+            cgroup: Some("job_77".into()),
+        }),
         What::Sleep(Sleep {
             since_ns: 5_000_200_000,
             state: WaitState::Sleeping,

@@ -21,8 +21,7 @@ pub struct PathRecord {
 
 assert_layout!(PathRecord, 40, { header: 0, number: 32, path_len: 36 });
 
-/// A call of fork, vfork or clone failed ([`super::Kind::FORK_FAILED`]), or a process made a session of its own
-/// ([`super::Kind::SESSION`]).
+/// A process made a session of its own. [`super::Kind::SESSION`].
 #[repr(C)]
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable,
@@ -30,7 +29,7 @@ assert_layout!(PathRecord, 40, { header: 0, number: 32, path_len: 36 });
 pub struct CallRecord {
     /// See [`Header`].
     pub header: Header,
-    /// What fork failed with, or the session's number.
+    /// The session's number.
     pub number: u32,
     /// Zero.
     pub reserved: u32,

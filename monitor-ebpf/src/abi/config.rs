@@ -2,7 +2,9 @@
 
 use zerocopy::{Immutable, IntoBytes};
 
-use super::{GroupPlaces, OomPlaces, OrphanPlaces, PathPlaces, UsagePlaces, WatchPlaces};
+use super::{
+    GroupPlaces, OomPlaces, OrphanPlaces, PathPlaces, RefusalPlaces, UsagePlaces, WatchPlaces,
+};
 
 /// A place in a kernel struct in bytes, or the number of an argument. [`absent`] ones are `u32::MAX`.
 pub type Offset = u32;
@@ -115,6 +117,8 @@ pub struct Layout {
     pub path: PathPlaces,
     /// Who gets its children.
     pub orphan: OrphanPlaces,
+    /// What new processes are refused for.
+    pub refusal: RefusalPlaces,
 }
 
 impl Layout {
@@ -165,6 +169,7 @@ impl Layout {
         group: GroupPlaces::ABSENT,
         path: PathPlaces::ABSENT,
         orphan: OrphanPlaces::ABSENT,
+        refusal: RefusalPlaces::ABSENT,
     };
 }
 
@@ -234,9 +239,11 @@ impl Config {
     pub const SETSID: usize = 2;
     /// Places of fork, vfork, clone and clone3, and all from here on.
     pub const FORKS: usize = 3;
+    /// Place of clone3.
+    pub const CLONE3: usize = 6;
 }
 
 const _: () = {
-    assert!(core::mem::size_of::<Layout>() == (39 + 12 + 16 + 15 + 14 + 11 + 6) * 4);
+    assert!(core::mem::size_of::<Layout>() == (39 + 12 + 16 + 15 + 14 + 11 + 6 + 18) * 4);
     assert!(core::mem::size_of::<Config>() == 176);
 };

@@ -13,6 +13,7 @@ mod memory;
 mod oom;
 mod places;
 mod process;
+mod refusal;
 mod signal;
 mod sleep;
 mod snapshot;
@@ -29,13 +30,14 @@ pub use header::{Header, Kind, Priority, Rescue};
 pub use memory::{Churn, Memory, MemoryRecord, MmEndRecord, Parts, Resolution, TreeSums};
 pub use oom::{CGROUP_NAME, OomRecord, OomScope};
 pub use places::{
-    ANY_HIERARCHY, GROUP_PATH, GroupPlaces, OomPlaces, OrphanPlaces, PathPlaces, UsagePlaces,
-    WatchPlaces,
+    ANY_HIERARCHY, GROUP_PATH, GroupPlaces, OomPlaces, OrphanPlaces, PathPlaces, RefusalPlaces,
+    UsagePlaces, WatchPlaces,
 };
 pub use process::{
     ARGS_CHUNK, ARGS_CHUNKS, ArgsRecord, COMM_LEN, Cwd, EXEC_DATA, ExecRecord, ExitRecord,
     FILENAME_MAX, ForkRecord, ReapedRecord, RenameRecord, ThreadRecord, Usage,
 };
+pub use refusal::ForkFailedRecord;
 pub use signal::{SignalInfo, SignalRecord};
 pub use sleep::{SleepRecord, TaskState, ThreadState};
 pub use snapshot::SnapshotRecord;
@@ -44,7 +46,7 @@ pub use title::{TITLE_MAX, TitleRecord};
 pub use tracked::TrackedProcess;
 
 /// Raised whenever a layout in this module changes; written into every trace.
-pub const ABI_VERSION: u32 = 7;
+pub const ABI_VERSION: u32 = 8;
 
 /// Asserts size and field offsets of a record at compile time.
 ///

@@ -173,6 +173,73 @@ impl OrphanPlaces {
     };
 }
 
+/// What a new process or thread may be refused for: a user's limit, a namespace's numbers, a group's limit.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoBytes, Immutable)]
+pub struct RefusalPlaces {
+    /// `task_struct.real_cred`; absent like the next ones up to [`Self::signal_limit`] if one of them is.
+    pub task_cred: Offset,
+    /// `cred.uid`, as the first user namespace has it.
+    pub cred_uid: Offset,
+    /// `cred.cap_effective`, a set of 64 bits.
+    pub cred_effective: Offset,
+    /// `cred.user_ns`.
+    pub cred_namespace: Offset,
+    /// `user_namespace.level`; 0 is the first one.
+    pub user_namespace_level: Offset,
+    /// `cred.ucounts`; in 5.10 `cred.user`.
+    pub cred_counts: Offset,
+    /// Threads of a user: `ucounts.rlimit[UCOUNT_RLIMIT_NPROC]`; in 5.10 `user_struct.processes`.
+    pub counts_tasks: Offset,
+    /// Its size, bytes.
+    pub counts_bytes: u32,
+    /// `signal_struct.rlim[RLIMIT_NPROC].rlim_cur`.
+    pub signal_limit: Offset,
+    /// `task_struct.nsproxy`; absent like the next two if one of them is.
+    pub task_proxy: Offset,
+    /// `nsproxy.pid_ns_for_children`.
+    pub proxy_namespace: Offset,
+    /// `pid_namespace.pid_allocated`.
+    pub namespace_pids: Offset,
+    /// `pid_namespace.pid_max`; absent before 6.14.
+    pub namespace_pid_max: Offset,
+    /// `css_set.subsys[pids_cgrp_id]`; absent like all the next ones, or like the places of [`OomPlaces`] that lead to
+    /// a group's name, if one of them is.
+    pub css_set_pids: Offset,
+    /// `pids_cgroup.css.parent`, in the `css` itself.
+    pub css_parent: Offset,
+    /// `pids_cgroup.css`.
+    pub group_css: Offset,
+    /// `pids_cgroup.counter`.
+    pub group_tasks: Offset,
+    /// `pids_cgroup.limit`.
+    pub group_limit: Offset,
+}
+
+impl RefusalPlaces {
+    /// Everything absent.
+    pub const ABSENT: Self = Self {
+        task_cred: u32::MAX,
+        cred_uid: u32::MAX,
+        cred_effective: u32::MAX,
+        cred_namespace: u32::MAX,
+        user_namespace_level: u32::MAX,
+        cred_counts: u32::MAX,
+        counts_tasks: u32::MAX,
+        counts_bytes: 0,
+        signal_limit: u32::MAX,
+        task_proxy: u32::MAX,
+        proxy_namespace: u32::MAX,
+        namespace_pids: u32::MAX,
+        namespace_pid_max: u32::MAX,
+        css_set_pids: u32::MAX,
+        css_parent: u32::MAX,
+        group_css: u32::MAX,
+        group_tasks: u32::MAX,
+        group_limit: u32::MAX,
+    };
+}
+
 /// Where a process's working directory is, and what leads from there to the top.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoBytes, Immutable)]

@@ -5,6 +5,7 @@
 mod environment;
 mod exec;
 mod records;
+mod refusal;
 mod title;
 mod usage;
 mod watch;

@@ -1,13 +1,14 @@
 //! The records of fixed size.
 
 use monitor_ebpf::abi::{
-    CallRecord, Churn as KernelChurn, ExitRecord, ForkRecord, Header, Kind, Memory as KernelMemory,
-    MemoryRecord, MmEndRecord, OomRecord, OomScope as AbiScope, Parts as KernelParts, ReapedRecord,
-    RenameRecord, SignalRecord, SleepRecord, SnapshotRecord, ThreadRecord,
+    CallRecord, Churn as KernelChurn, ExitRecord, ForkFailedRecord, ForkRecord, Header, Kind,
+    Memory as KernelMemory, MemoryRecord, MmEndRecord, OomRecord, OomScope as AbiScope,
+    Parts as KernelParts, ReapedRecord, RenameRecord, SignalRecord, SleepRecord, SnapshotRecord,
+    ThreadRecord,
 };
 use zerocopy::FromBytes;
 
-use super::{title, usage, watch};
+use super::{refusal, title, usage, watch};
 use crate::{
     event::{
         Churn, Event, Exit, Fork, Found, Memory, Mm, MmEnd, Oom, OomScope, Parts, Reaped, Snapshot,
@@ -64,7 +65,9 @@ pub(super) fn decode(header: &Header, bytes: &[u8], page_size: u64) -> Option<Ev
         Kind::OOM => What::Oom(oom(&read::<OomRecord>(bytes)?, page_size)),
         Kind::SIGNAL => What::Signal(watch::signal(&read::<SignalRecord>(bytes)?)),
         Kind::SLEEP => What::Sleep(watch::sleep(&read::<SleepRecord>(bytes)?)),
-        Kind::FORK_FAILED => What::ForkFailed(read::<CallRecord>(bytes)?.number),
+        Kind::FORK_FAILED => {
+            What::ForkFailed(refusal::fork_failed(&read::<ForkFailedRecord>(bytes)?))
+        }
         Kind::SESSION => What::Session(read::<CallRecord>(bytes)?.number),
         Kind::EXEC_FAILED => What::ExecFailed(watch::exec_failed(bytes)?),
         Kind::TITLE => What::Title(title::title(bytes)?),

@@ -19,7 +19,7 @@ mod title;
 mod verification;
 mod wait;
 
-pub use call::{ExecFailed, Moved};
+pub use call::{ExecFailed, ForkFailed, Moved, RefusedBy};
 pub use charge::{Charge, ChargeScope, ChargeSplit};
 pub use conditions::{Conditions, HeldLimit, Ulimit};
 pub use container::Container;
@@ -111,8 +111,8 @@ pub enum What {
     Signal(Signal),
     /// A call of exec by the subject failed.
     ExecFailed(ExecFailed),
-    /// A call of fork, vfork or clone by the subject failed with this error (`errno`).
-    ForkFailed(u32),
+    /// A call of fork, vfork or clone by the subject failed.
+    ForkFailed(ForkFailed),
     /// The subject, a thread, has waited for long.
     Sleep(Sleep),
     /// The subject made a session of its own, of this number.

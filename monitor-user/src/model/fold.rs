@@ -411,7 +411,7 @@ fn watched(watched: &mut Watched, event: &Event) {
     match &event.what {
         What::Signal(signal) => watched.signal(time_ns, signal),
         What::ExecFailed(failed) => watched.exec_failed(time_ns, failed),
-        What::ForkFailed(errno) => watched.fork_failed(*errno),
+        What::ForkFailed(failed) => watched.fork_failed(failed),
         What::Sleep(sleep) => {
             let tid = event.subject.map_or(0, |subject| subject.tid);
             watched.slept(time_ns, tid, sleep);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    event::{Churn, Directory, Environment, Memory, Mm, Moved, Oom, Sender, Usage},
+    event::{Churn, Directory, Environment, ForkFailed, Memory, Mm, Moved, Oom, Sender, Usage},
     model::{
         Blocked, ExecFailure, Floors, Mark, Polled, Stall, Step, Summary, ThreadLife, Timeline,
         Title, Wait,
@@ -145,8 +145,8 @@ pub struct Process {
     pub exec_failures: Option<Vec<ExecFailure>>,
     /// How many there were in all.
     pub failed_execs: Option<u64>,
-    /// Failed calls of fork, vfork and clone by `errno`; `None` if such calls weren't watched.
-    pub fork_failures: Option<BTreeMap<u32, u64>>,
+    /// Failed calls of fork, vfork and clone: how many failed in which way; `None` if such calls weren't watched.
+    pub fork_failures: Option<BTreeMap<ForkFailed, u64>>,
     /// It did nothing but wait in a system call until a signal ended it, or until the recording ended. `None` also
     /// where that isn't known.
     pub blocked_at_end: Option<Blocked>,

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::event::{ExecFailed, Moved, Signal, Sleep, WaitState};
+use crate::event::{ExecFailed, ForkFailed, Moved, Signal, Sleep, WaitState};
 
 /// Failed execs that are kept of a process; all are counted.
 const FAILURES: usize = 256;
 /// Moves between control groups that are kept of a process.
 const MOVES: usize = 64;
+/// Ways in which forks of a process failed that are told apart: a limit may be changed again and again.
+const WAYS: usize = 64;
 /// Longest waits that are kept of a process.
 const WAITS: usize = 8;
 /// The kernel wakes a thread before it shows the signal that does so: that long, at most, ns. It is also what waits
@@ -87,8 +89,8 @@ pub(super) struct Watched {
     signals: BTreeMap<u32, (u64, Signal)>,
     pub(super) exec_failures: Vec<ExecFailure>,
     pub(super) failed_execs: u64,
-    /// Failed forks by `errno`.
-    pub(super) fork_failures: BTreeMap<u32, u64>,
+    /// How many forks failed in this way.
+    pub(super) fork_failures: BTreeMap<ForkFailed, u64>,
     /// When it made a session of its own.
     pub(super) session_ns: Option<u64>,
     pub(super) moves: Vec<(u64, Moved)>,
@@ -119,8 +121,18 @@ impl Watched {
         });
     }
 
-    pub(super) fn fork_failed(&mut self, errno: u32) {
-        *self.fork_failures.entry(errno).or_default() += 1;
+    /// Of more ways than are kept only the error is told.
+    pub(super) fn fork_failed(&mut self, failed: &ForkFailed) {
+        let is_kept = self.fork_failures.contains_key(failed) || self.fork_failures.len() < WAYS;
+        let way = if is_kept {
+            failed.clone()
+        } else {
+            ForkFailed {
+                errno: failed.errno,
+                ..ForkFailed::default()
+            }
+        };
+        *self.fork_failures.entry(way).or_default() += 1;
     }
 
     pub(super) fn moved(&mut self, time_ns: u64, moved: &Moved) {

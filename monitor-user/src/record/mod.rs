@@ -6,6 +6,7 @@ mod collect;
 mod config;
 mod cpu_parts;
 mod directory;
+mod fork_limits;
 mod group;
 mod hooks;
 mod janitor;

@@ -44,6 +44,7 @@ pub use value::{
     TreeReport, TrustReport,
 };
 pub use watch::{
-    BlockedReport, ExecFailureReport, MoveReport, SenderReport, StallReport, WaitReport,
+    BlockedReport, ExecFailureReport, ForkRefusalReport, MoveReport, SenderReport, StallReport,
+    WaitReport,
 };
 pub(crate) use words::shell_word;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::{
-    event::{Sender, SenderKind},
+    event::{RefusedBy, Sender, SenderKind},
     model::{Blocked, Process, Stall, Wait},
     report::{ByteText, value::Id},
     units::{ProcessKey, errno_name},
@@ -33,6 +33,21 @@ pub struct ExecFailureReport {
     pub errno: String,
     /// Path that was to be executed; empty if it couldn't be read.
     pub filename: ByteText,
+}
+
+/// Calls of fork, vfork or clone that failed in the same way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ForkRefusalReport {
+    /// Name of the error.
+    pub errno: String,
+    /// What was at its limit: `user_limit`, `pid_numbers` or `cgroup`; or `ended_namespace`. `None`: not known.
+    pub by: Option<&'static str>,
+    /// That limit, processes and threads together.
+    pub limit: Option<u64>,
+    /// Name of the control group whose limit it is.
+    pub cgroup: Option<String>,
+    /// How many calls.
+    pub calls: u64,
 }
 
 /// What a process did nothing but wait in until it was killed, or until the recording ended.
@@ -106,10 +121,23 @@ pub(super) fn exec_failures(process: &Process) -> Option<Vec<ExecFailureReport>>
 
 pub(super) fn fork_failures(process: &Process) -> Option<BTreeMap<String, u64>> {
     let failures = process.fork_failures.as_ref()?;
-    let named = failures
-        .iter()
-        .map(|(errno, count)| (errno_name(*errno), *count));
-    Some(named.collect())
+    let mut named = BTreeMap::new();
+    for (failed, calls) in failures {
+        *named.entry(errno_name(failed.errno)).or_default() += calls;
+    }
+    Some(named)
+}
+
+pub(super) fn fork_refusals(process: &Process) -> Option<Vec<ForkRefusalReport>> {
+    let failures = process.fork_failures.as_ref()?;
+    let report = failures.iter().map(|(failed, calls)| ForkRefusalReport {
+        errno: errno_name(failed.errno),
+        by: failed.refused_by.map(RefusedBy::name),
+        limit: failed.limit,
+        cgroup: failed.cgroup.clone(),
+        calls: *calls,
+    });
+    Some(report.collect())
 }
 
 pub(super) fn blocked(blocked: &Blocked) -> BlockedReport {

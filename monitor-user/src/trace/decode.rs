@@ -231,7 +231,7 @@ impl<'a> Row<'a> {
                 errno: self.u32(Col::Errno)?,
                 filename: self.text(Col::Filename, Col::FilenameRaw)?,
             }),
-            Kind::ForkFailed => What::ForkFailed(self.u32(Col::Errno)?),
+            Kind::ForkFailed => What::ForkFailed(self.fork_failed()?),
             Kind::Sleep => What::Sleep(event::Sleep {
                 since_ns: self.u64(Col::SinceNs)?,
                 state: event::WaitState::from_name(self.word(Col::Waited)?)?,
@@ -290,6 +290,16 @@ impl<'a> Row<'a> {
             creator_rss: self.u64(Col::CreatorRss),
             creator_vms: self.u64(Col::CreatorVms),
             creator_page_tables: self.u64(Col::CreatorPageTables),
+        })
+    }
+
+    fn fork_failed(self) -> Option<event::ForkFailed> {
+        let by = self.word(Col::RefusedBy);
+        Some(event::ForkFailed {
+            errno: self.u32(Col::Errno)?,
+            refused_by: by.and_then(event::RefusedBy::from_name),
+            limit: self.u64(Col::RefusedLimit),
+            cgroup: self.word(Col::RefusedCgroup).map(str::to_owned),
         })
     }
 

@@ -146,13 +146,8 @@ impl Rows {
                 self.u32(Col::Errno, failed.errno);
                 self.text(Col::Filename, Col::FilenameRaw, &failed.filename);
             }
-            What::ForkFailed(errno) => self.u32(Col::Errno, *errno),
-            What::Sleep(sleep) => {
-                self.u64(Col::SinceNs, sleep.since_ns);
-                self.some_word(Col::Waited, Some(sleep.state.name()));
-                self.some_word(Col::Syscall, sleep.call.as_deref());
-                self.flag(Col::Still, sleep.still);
-            }
+            What::ForkFailed(failed) => self.fork_failed(failed),
+            What::Sleep(sleep) => self.sleep(sleep),
             What::Session(session) => self.u32(Col::Session, *session),
             What::Moved(moved) => {
                 self.some_u32(Col::Hierarchy, moved.hierarchy);
@@ -294,6 +289,23 @@ impl Rows {
         self.some_word(Col::OomScope, oom.scope.map(event::OomScope::name));
         self.some_word(Col::OomCgroup, oom.cgroup.as_deref());
         self.some_u64(Col::OomLimit, oom.limit);
+    }
+
+    fn fork_failed(&mut self, failed: &event::ForkFailed) {
+        self.u32(Col::Errno, failed.errno);
+        self.some_word(
+            Col::RefusedBy,
+            failed.refused_by.map(event::RefusedBy::name),
+        );
+        self.some_u64(Col::RefusedLimit, failed.limit);
+        self.some_word(Col::RefusedCgroup, failed.cgroup.as_deref());
+    }
+
+    fn sleep(&mut self, sleep: &event::Sleep) {
+        self.u64(Col::SinceNs, sleep.since_ns);
+        self.some_word(Col::Waited, Some(sleep.state.name()));
+        self.some_word(Col::Syscall, sleep.call.as_deref());
+        self.flag(Col::Still, sleep.still);
     }
 
     fn some_word(&mut self, col: Col, text: Option<&str>) {

@@ -12,7 +12,7 @@ use std::sync::{Arc, LazyLock};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 /// Version of the trace format that this program writes.
-pub const VERSION: Version = Version { major: 1, minor: 6 };
+pub const VERSION: Version = Version { major: 1, minor: 7 };
 
 /// Version of the trace format.
 ///
@@ -313,6 +313,9 @@ columns! {
     SenderComm "sender_comm" Text "" [Signal], "Name of that thread.";
     SenderCommRaw "sender_comm_raw" Bytes "" [Signal], "The exact bytes of `sender_comm`; null where it is exact.";
     Errno "errno" UInt32 "" [ExecFailed, ForkFailed], "Number of the error that the call failed with.";
+    RefusedBy "refused_by" Text "" [ForkFailed], "What was at its limit then: `user_limit` (`RLIMIT_NPROC`), `pid_numbers` of the pid namespace, `cgroup` (`pids.max`), or `ended_namespace`, whose first process has ended; null where that isn't known (since 1.7).";
+    RefusedLimit "refused_limit" Int64 "" [ForkFailed], "That limit, processes and threads together.";
+    RefusedCgroup "refused_cgroup" Text "" [ForkFailed], "Name of the control group whose limit it is: the last part of its folder's path.";
     SinceNs "since_ns" Int64 "ns" [Sleep], "When the thread left the CPU to wait, since boot.";
     Waited "waited" Text "" [Sleep], "How it waited: `sleeping`, `uninterruptible`, `stopped` (by a signal) or `traced` (by a debugger).";
     Syscall "syscall" Text "" [Sleep], "System call that it waited in; null for none, or where that isn't known.";

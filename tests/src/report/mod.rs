@@ -12,7 +12,8 @@ use serde::Deserialize;
 use crate::lone_surrogates;
 
 pub use process::{
-    Blocked, ExecFailure, Exit, Image, Mark, Move, Oom, Parent, Process, Sender, Title, Usage, Wait,
+    Blocked, ExecFailure, Exit, ForkRefusal, Image, Mark, Move, Oom, Parent, Process, Sender,
+    Title, Usage, Wait,
 };
 
 /// A process is its pid and its start together.

@@ -98,6 +98,8 @@ pub struct Process {
     pub exec_failures: Option<Vec<ExecFailure>>,
     /// Calls of fork that failed, by name of the error.
     pub fork_failures: Option<BTreeMap<String, u64>>,
+    /// The same calls by what refused them.
+    pub fork_refusals: Option<Vec<ForkRefusal>>,
     /// Its pid in its own pid namespace.
     pub pid_ns: Option<u32>,
     /// How deep that is below the first one.
@@ -140,6 +142,21 @@ pub struct ExecFailure {
     pub errno: String,
     /// Path that was to be executed.
     pub filename: Text,
+}
+
+/// Calls of fork that failed in the same way.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+pub struct ForkRefusal {
+    /// Name of the error.
+    pub errno: String,
+    /// What was at its limit.
+    pub by: Option<String>,
+    /// That limit.
+    pub limit: Option<u64>,
+    /// The control group whose limit it is.
+    pub cgroup: Option<String>,
+    /// How many calls.
+    pub calls: u64,
 }
 
 /// A move to another control group.

@@ -1,7 +1,9 @@
 //! What else can be told in a story: signals, failed calls, waits.
 
 use super::story::{MS, Story};
-use crate::event::{ExecFailed, Moved, Sender, SenderKind, Signal, Sleep, WaitState, What};
+use crate::event::{
+    ExecFailed, ForkFailed, Moved, RefusedBy, Sender, SenderKind, Signal, Sleep, WaitState, What,
+};
 
 impl Story {
     /// Process `from` sends a signal to process `to`, as kill does.
@@ -38,9 +40,30 @@ impl Story {
         self.tell(pid, pid, What::ExecFailed(failed))
     }
 
-    /// A call of fork fails.
+    /// A call of fork fails, why isn't known.
     pub fn fork_failed(&mut self, pid: u32, errno: u32) -> &mut Self {
-        self.tell(pid, pid, What::ForkFailed(errno))
+        let failed = ForkFailed {
+            errno,
+            ..ForkFailed::default()
+        };
+        self.tell(pid, pid, What::ForkFailed(failed))
+    }
+
+    /// A call of fork fails with EAGAIN, since this limit was reached.
+    pub fn fork_refused(
+        &mut self,
+        pid: u32,
+        by: RefusedBy,
+        limit: u64,
+        cgroup: Option<&str>,
+    ) -> &mut Self {
+        let failed = ForkFailed {
+            errno: 11,
+            refused_by: Some(by),
+            limit: Some(limit),
+            cgroup: cgroup.map(str::to_owned),
+        };
+        self.tell(pid, pid, What::ForkFailed(failed))
     }
 
     /// A thread runs again after it has waited for `ms` milliseconds in a system call.

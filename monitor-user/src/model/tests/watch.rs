@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    event::SenderKind,
+    event::{ForkFailed, RefusedBy, SenderKind},
     model::{
         Process, Tree,
         testkit::{MS, Story},
@@ -63,7 +63,8 @@ fn failed_calls_are_counted_and_unknown_where_they_were_not_watched() {
         .exec_failed(11, 13, "/b/x");
     story
         .fork_failed(10, 11)
-        .fork_failed(10, 11)
+        .fork_refused(10, RefusedBy::UserLimit, 64, None)
+        .fork_refused(10, RefusedBy::UserLimit, 64, None)
         .fork_failed(10, 12);
     story.exit(11, 127).exit(12, 0).exit(10, 0);
     let tree = story.tree();
@@ -71,11 +72,21 @@ fn failed_calls_are_counted_and_unknown_where_they_were_not_watched() {
     let failed: Vec<_> = failed.iter().map(|f| (f.errno, &f.filename[..])).collect();
     assert_eq!(failed, [(2, &b"/a/x"[..]), (13, b"/b/x")]);
     assert_eq!(process(&tree, 12).exec_failures, Some(Vec::new()));
-    let forks = Some(BTreeMap::from([(11, 2), (12, 1)]));
-    assert_eq!(process(&tree, 10).fork_failures, forks);
+    let forks = process(&tree, 10).fork_failures.as_ref().unwrap();
+    let told: Vec<_> = forks
+        .iter()
+        .map(|(failed, calls)| (failed.errno, failed.refused_by, failed.limit, *calls))
+        .collect();
+    let by_user = Some(RefusedBy::UserLimit);
+    let expected = [
+        (11, None, None, 1),
+        (11, by_user, Some(64), 2),
+        (12, None, None, 1),
+    ];
+    assert_eq!(told, expected);
     assert_eq!(
         (tree.totals.failed_execs, tree.totals.failed_forks),
-        (Some(2), Some(3))
+        (Some(2), Some(4))
     );
 
     story.recording(|r| r.stand_ins = BTreeMap::from([("sys_exit".into(), String::new())]));
@@ -86,6 +97,23 @@ fn failed_calls_are_counted_and_unknown_where_they_were_not_watched() {
         (tree.totals.failed_execs, tree.totals.failed_forks),
         (None, None)
     );
+}
+
+#[test]
+fn limits_that_change_again_and_again_are_not_all_told_apart() {
+    let mut story = story();
+    for limit in 0..1000 {
+        story.fork_refused(11, RefusedBy::Cgroup, limit, Some("job"));
+    }
+    let tree = story.exit(11, 1).exit(12, 0).exit(10, 0).tree();
+    let failed = process(&tree, 11).fork_failures.as_ref().unwrap();
+    assert_eq!(failed.len(), 65);
+    assert_eq!(failed.values().sum::<u64>(), 1000);
+    let rest = ForkFailed {
+        errno: 11,
+        ..ForkFailed::default()
+    };
+    assert_eq!(failed[&rest], 1000 - 64);
 }
 
 #[test]

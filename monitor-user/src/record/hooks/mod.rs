@@ -2,7 +2,7 @@
 
 use monitor_ebpf::abi::Layout;
 
-use super::places;
+use super::{fork_limits, places};
 use crate::host::btf::Btf;
 
 /// A tracepoint that the kernel side attaches to. Its program has the same name.
@@ -186,6 +186,7 @@ pub(super) fn layout(btf: &Btf) -> Result<Layout, String> {
         group: places::group(btf),
         path: places::path(btf),
         orphan: places::orphan(btf),
+        refusal: fork_limits::places(btf),
     })
 }
 

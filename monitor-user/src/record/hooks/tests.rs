@@ -3,7 +3,7 @@
 //! Expected offsets were computed from `bpftool btf dump` of the untrimmed BTF.
 
 use monitor_ebpf::abi::{
-    GroupPlaces, OomPlaces, OrphanPlaces, PathPlaces, UsagePlaces, WatchPlaces,
+    GroupPlaces, OomPlaces, OrphanPlaces, PathPlaces, RefusalPlaces, UsagePlaces, WatchPlaces,
 };
 
 use super::*;
@@ -126,6 +126,29 @@ const V5_10: Layout = Layout {
         number_namespace: 104,
         namespace_reaper: 56,
     },
+    refusal: RefusalPlaces {
+        task_cred: 2712,
+        cred_uid: 8,
+        cred_effective: 60,
+        cred_namespace: 136,
+        user_namespace_level: 232,
+        // Of the user, not of the user in a namespace.
+        cred_counts: 128,
+        counts_tasks: 4,
+        counts_bytes: 4,
+        // The seventh of its limits, 16 bytes each.
+        signal_limit: 672 + 6 * 16,
+        task_proxy: 2824,
+        proxy_namespace: 32,
+        namespace_pids: 48,
+        namespace_pid_max: ABSENT,
+        // `pids_cgrp_id` is 11 in all five kernels.
+        css_set_pids: 11 * 8,
+        css_parent: 192,
+        group_css: 0,
+        group_tasks: 200,
+        group_limit: 208,
+    },
 };
 
 /// The members stand in the same order, without a gap that differs, in all five kernels.
@@ -213,6 +236,17 @@ const V6_1: Layout = Layout {
         namespace_reaper: 48,
         ..V5_10.orphan
     },
+    refusal: RefusalPlaces {
+        task_cred: 2952,
+        user_namespace_level: 224,
+        cred_counts: 144,
+        counts_tasks: 128,
+        counts_bytes: 8,
+        signal_limit: 688 + 6 * 16,
+        task_proxy: 3064,
+        namespace_pids: 40,
+        ..V5_10.refusal
+    },
     ..V5_10
 };
 
@@ -279,6 +313,16 @@ const V6_12: Layout = Layout {
         number_namespace: 120,
         ..V6_1.orphan
     },
+    refusal: RefusalPlaces {
+        cred_effective: 64,
+        cred_namespace: 144,
+        user_namespace_level: 200,
+        cred_counts: 152,
+        signal_limit: 680 + 6 * 16,
+        group_tasks: 208,
+        group_limit: 216,
+        ..V6_1.refusal
+    },
     ..V6_1
 };
 
@@ -342,6 +386,15 @@ const V6_18: Layout = Layout {
     orphan: OrphanPlaces {
         number_namespace: 152,
         ..V6_12.orphan
+    },
+    refusal: RefusalPlaces {
+        task_cred: 1728,
+        counts_tasks: 152,
+        signal_limit: 688 + 6 * 16,
+        task_proxy: 1840,
+        namespace_pid_max: 68,
+        css_parent: 184,
+        ..V6_12.refusal
     },
     ..V6_12
 };
@@ -409,6 +462,15 @@ const V7_2: Layout = Layout {
         number_namespace: 136,
         namespace_reaper: 160,
         ..V6_18.orphan
+    },
+    refusal: RefusalPlaces {
+        task_cred: 3320,
+        signal_limit: 704 + 6 * 16,
+        task_proxy: 3440,
+        namespace_pid_max: 180,
+        group_tasks: 248,
+        group_limit: 256,
+        ..V6_18.refusal
     },
     ..V6_18
 };

@@ -110,6 +110,8 @@ pub(super) const COLUMNS: &[Column<ProcessReport>] = &columns! { ProcessReport:
         |p| p.exec_failures.as_ref().map_or(Cell::Unknown, Cell::json);
     "fork_failures", "calls of fork, vfork and clone that failed, by error; JSON",
         |p| p.fork_failures.as_ref().map_or(Cell::Unknown, Cell::json);
+    "fork_refusals", "the same calls by what refused them; JSON",
+        |p| p.fork_refusals.as_ref().map_or(Cell::Unknown, Cell::json);
     "waits", "its longest waits; JSON", |p| Cell::json(&p.waits);
     "title", "what it called itself last by writing over its arguments", |p| p.title.as_ref().into();
     "titles", "all that it was seen to call itself so; JSON", |p| Cell::json(&p.titles);

@@ -12,7 +12,8 @@ use crate::{
     event::{Environment, Exit, Oom, OomScope, Recording},
     model::{CreatedBy, CreatorFrom, Ending, Mark, Parent, Process, Title, clone_flag_names},
     report::{
-        BlockedReport, ByteText, ExecFailureReport, MoveReport, SenderReport, WaitReport, watch,
+        BlockedReport, ByteText, ExecFailureReport, ForkRefusalReport, MoveReport, SenderReport,
+        WaitReport, watch,
     },
     units::ProcessKey,
 };
@@ -142,6 +143,8 @@ pub struct ProcessReport {
     pub failed_execs: Option<u64>,
     /// Calls of fork, vfork and clone that failed, by name of the error. `None` if they weren't watched.
     pub fork_failures: Option<BTreeMap<String, u64>>,
+    /// The same calls by what refused them. `None` if they weren't watched.
+    pub fork_refusals: Option<Vec<ForkRefusalReport>>,
     /// Its pid in its own pid namespace; not known of the command.
     pub pid_ns: Option<u32>,
     /// How deep that namespace is below the first one.
@@ -297,6 +300,7 @@ pub(super) fn process(
         exec_failures: watch::exec_failures(p),
         failed_execs: p.failed_execs,
         fork_failures: watch::fork_failures(p),
+        fork_refusals: watch::fork_refusals(p),
         pid_ns: p.ns_pid,
         pid_ns_level: p.ns_level,
         session_ns: p.session_ns,

@@ -1,9 +1,9 @@
 //! Random events with a bias towards the values where encodings break.
 
 use crate::event::{
-    Churn, Directory, Environment, Event, Exec, ExecFailed, Exit, Fork, Found, Loss, Memory, MmEnd,
-    Moved, Oom, OomScope, Parts, Reaped, Sender, SenderKind, Signal, Sleep, Snapshot, Subject,
-    Thread, ThreadExit, Title, Usage, WaitState, What,
+    Churn, Directory, Environment, Event, Exec, ExecFailed, Exit, Fork, ForkFailed, Found, Loss,
+    Memory, MmEnd, Moved, Oom, OomScope, Parts, Reaped, RefusedBy, Sender, SenderKind, Signal,
+    Sleep, Snapshot, Subject, Thread, ThreadExit, Title, Usage, WaitState, What,
 };
 use crate::trace::schema::Kind;
 use crate::units::ProcessKey;
@@ -196,7 +196,14 @@ impl Random {
                 errno: self.u32(),
                 filename: self.bytes(),
             }),
-            Kind::ForkFailed => What::ForkFailed(self.u32()),
+            Kind::ForkFailed => What::ForkFailed(ForkFailed {
+                errno: self.u32(),
+                refused_by: self.some(|random| {
+                    [RefusedBy::UserLimit, RefusedBy::EndedNamespace][random.below(2)]
+                }),
+                limit: self.some(Self::u64),
+                cgroup: self.some(|random| format!("g{}é", random.below(9))),
+            }),
             Kind::Sleep => What::Sleep(Sleep {
                 since_ns: self.u64(),
                 state: [

@@ -60,7 +60,7 @@ fn key_text(key: ProcessKey) -> String {
 mod tests {
     use super::*;
     use crate::{
-        event::{Directory, Oom, OomScope, Usage},
+        event::{Directory, Oom, OomScope, RefusedBy, Usage},
         model::testkit::Story,
     };
 
@@ -93,6 +93,7 @@ mod tests {
         };
         story.oom(12, oom).signal(10, 12, 9).killed(12, 9);
         story.kernel_signal(10, 11).exec_failed(10, 2, "/no\tne");
+        story.fork_refused(10, RefusedBy::Cgroup, 5, Some("a b"));
         story.fork_failed(10, 11).slept(10, 10, 300, "futex");
         story.stopped(10, 5).waits_on(10, 10, 400, "read");
         story.setsid(10).moved(10, "/a b");

@@ -4,9 +4,9 @@ use std::{collections::BTreeMap, str::FromStr};
 
 use crate::{
     event::{
-        Churn, Directory, Environment, Event, Exec, ExecFailed, Exit, Fork, Found, Loss, Memory,
-        MmEnd, Moved, Oom, OomScope, Reaped, Sender, SenderKind, Signal, Sleep, Snapshot, Subject,
-        Thread, ThreadExit, Title, Usage, WaitState, What,
+        Churn, Directory, Environment, Event, Exec, ExecFailed, Exit, Fork, ForkFailed, Found,
+        Loss, Memory, MmEnd, Moved, Oom, OomScope, Reaped, RefusedBy, Sender, SenderKind, Signal,
+        Sleep, Snapshot, Subject, Thread, ThreadExit, Title, Usage, WaitState, What,
     },
     units::ProcessKey,
 };
@@ -173,7 +173,12 @@ fn watched(kind: &str, f: &mut Fields) -> Result<What, String> {
             errno: f.number("errno")?,
             filename: f.bytes("filename")?,
         }),
-        "fork_failed" => What::ForkFailed(f.number("errno")?),
+        "fork_failed" => What::ForkFailed(ForkFailed {
+            errno: f.number("errno")?,
+            refused_by: f.word("refused_by", RefusedBy::from_name)?,
+            limit: f.known("limit")?,
+            cgroup: f.text("cgroup")?,
+        }),
         "sleep" => What::Sleep(Sleep {
             since_ns: f.number("since")?,
             state: f

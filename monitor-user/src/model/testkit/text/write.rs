@@ -211,7 +211,16 @@ fn write_watched(out: &mut Writer, what: &What) {
             out.known("errno", Some(failed.errno.into()));
             out.bytes("filename", &failed.filename);
         }
-        What::ForkFailed(errno) => out.known("errno", Some((*errno).into())),
+        What::ForkFailed(failed) => {
+            out.known("errno", Some(failed.errno.into()));
+            if let Some(by) = failed.refused_by {
+                out.field("refused_by", by.name());
+            }
+            out.known("limit", failed.limit);
+            if let Some(cgroup) = &failed.cgroup {
+                out.bytes("cgroup", cgroup.as_bytes());
+            }
+        }
         What::Sleep(sleep) => {
             out.known("since", Some(sleep.since_ns));
             out.field("state", sleep.state.name());
