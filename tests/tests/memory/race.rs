@@ -153,6 +153,9 @@ fn is_within_its_bounds(kind: &str, sizes: [usize; 3]) -> anyhow::Result<bool> {
     let what = format!("{kind} {sizes:?}: told {told} + {bound}, {swings:?}");
     let timeline = Timeline::read(&recorded.trace)?;
     if timeline.recording.rss_bound_bytes > 0 {
+        // Else this would pass where the programs that add up don't load.
+        let is_old = timeline.recording.rss_bound_per_thread;
+        ensure!(is_old, "parts of CPUs were not added up");
         return Ok(false);
     }
     ensure!(timeline.recording.skips_looks, "none were skipped");
