@@ -36,13 +36,13 @@ fn find_offsets() -> i32 {
         return 0;
     };
     let key = 0_u32;
+    let Some(offsets) = CPU_OFFSETS.get_ptr_mut(0) else {
+        return 0;
+    };
     for cpu in 0..MOST_CPUS {
         if cpu >= setting!(cpus) {
             break;
         }
-        let Some(slot) = CPU_OFFSETS.get_ptr_mut(cpu) else {
-            break;
-        };
         // SAFETY: a map that is there, its only key, and a map value. The verifier doesn't let a pointer be
         // subtracted from, but what was written to a map is a number.
         unsafe {
@@ -54,6 +54,7 @@ fn find_offsets() -> i32 {
             if part.is_null() {
                 continue;
             }
+            let slot = offsets.cast::<u64>().add(cpu as usize);
             core::ptr::write_volatile(slot, part as u64);
             let address = core::ptr::read_volatile(slot);
             core::ptr::write_volatile(slot, address.wrapping_sub(common));

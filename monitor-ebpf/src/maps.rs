@@ -5,7 +5,7 @@ use aya_ebpf::{
     maps::{Array, HashMap, LruHashMap, PerCpuArray, RingBuf},
 };
 use monitor_ebpf::abi::{
-    AddressSpace, ChargeState, Config, GROUP_PATH, Kind, Layout, Rescue, ThreadState,
+    AddressSpace, ChargeState, Config, GROUP_PATH, Kind, Layout, MOST_CPUS, Rescue, ThreadState,
     TrackedProcess, TreeSums,
 };
 
@@ -162,9 +162,10 @@ pub(crate) static TREE: Array<TreeSums> = Array::with_max_entries(1, 0);
 #[map]
 pub(crate) static CHARGE: Array<ChargeState> = Array::with_max_entries(1, 0);
 
-/// What a CPU adds to an address that stands for its own part of something, by CPU.
+/// What a CPU adds to an address that stands for its own part of something, by CPU. One value: a look-up for each CPU
+/// would be a way of its own to the verifier.
 #[map]
-pub(crate) static CPU_OFFSETS: Array<u64> = Array::with_max_entries(1, 0);
+pub(crate) static CPU_OFFSETS: Array<[u64; MOST_CPUS as usize]> = Array::with_max_entries(1, 0);
 
 /// Looks at a counter that didn't hold still in any try, per CPU.
 #[map]

@@ -19,8 +19,8 @@ use crate::{
 /// Counters of so many address spaces, of four kinds each, are remembered on a CPU; of two in one place the later one.
 const PLACES: u32 = monitor_ebpf::abi::PARTS;
 
-/// So few that the verifier can follow the kinds of memory one by one.
-const FEW_CPUS: u32 = 8;
+/// So few that the verifier can follow the sum over all of them wherever it is wanted, for each kind of memory.
+pub(crate) const FEW_CPUS: u32 = 8;
 
 /// Where the counter of a kind is remembered. Numbers of address spaces have the CPU in their lowest bits and above it a time.
 #[inline(always)]

@@ -14,11 +14,8 @@ pub const fn absent(offset: Offset) -> bool {
     offset == u32::MAX
 }
 
-/// Most CPUs whose parts of a counter are added up.
-///
-/// The verifier follows each turn of the loop, and gives up where too many ways lie before it: with 128
-/// CPUs the largest program takes half of what it may, with 256 it is refused (6.18).
-pub const MOST_CPUS: u32 = 128;
+/// Most CPUs whose parts of a counter are added up: each has eight bytes in a map.
+pub const MOST_CPUS: u32 = 4096;
 
 /// Counters whose parts a CPU remembers, where looks at them are skipped: a power of two.
 pub const PARTS: u32 = 1024;

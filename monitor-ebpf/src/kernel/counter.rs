@@ -7,6 +7,7 @@ use super::{Mm, frozen, word_at};
 use crate::{
     emit::{count, cpu, now, setting},
     maps::{CPU_OFFSETS, UNSETTLED, layout},
+    skip::FEW_CPUS,
 };
 
 impl Mm {
@@ -70,18 +71,14 @@ impl Mm {
             // Only for the time that this takes: more turns would cost the verifier more.
             let _now = now();
         }
-        let parts = self.word::<IS_TYPED>(at!(mm_rss_parts) + place);
-        let mut value = count as i64;
-        for cpu in 0..MOST_CPUS {
-            if cpu >= setting!(cpus) {
-                break;
-            }
-            let Some(offset) = CPU_OFFSETS.get_ptr(cpu) else {
-                break;
-            };
-            // SAFETY: a map value.
-            value += i64::from(part_at(parts.wrapping_add(unsafe { *offset })));
-        }
+        let at_parts = at!(mm_rss_parts) + place;
+        let sum = if setting!(cpus) <= FEW_CPUS {
+            sum::<FEW_CPUS>(self.word::<IS_TYPED>(at_parts))
+        } else {
+            // As a plain number: the verifier doesn't let a pointer that it knows be handed over.
+            sum_of_parts(word_at(self.address(), at_parts))
+        };
+        let value = count as i64 + sum;
         let is_settled = is_free && self.word::<IS_TYPED>(at!(mm_rss_stat) + place) == count;
         Reading {
             value,
@@ -95,9 +92,13 @@ impl Mm {
     pub(crate) fn own_part(self, member: u32) -> Option<(i64, i64)> {
         let place = at!(mm_rss_stride) * fixed(member);
         let parts = self.word::<true>(at!(mm_rss_parts) + place);
-        let offset = CPU_OFFSETS.get_ptr(cpu())?;
-        // SAFETY: a map value.
-        let part = part_at(parts.wrapping_add(unsafe { *offset }));
+        let (offsets, cpu) = (CPU_OFFSETS.get_ptr(0)?, cpu());
+        if cpu >= MOST_CPUS {
+            return None;
+        }
+        // SAFETY: a map value, within its bounds.
+        let offset = unsafe { *offsets.cast::<u64>().add(cpu as usize) };
+        let part = part_at(parts.wrapping_add(offset));
         // Behind the part: what of it has been added to `count` is seen there.
         let count = self.word::<true>(at!(mm_rss_stat) + place);
         Some((count as i64, i64::from(part)))
@@ -138,6 +139,34 @@ pub(crate) struct Reading {
     pub(crate) count: i64,
     /// No CPU has added its part to the shared `count` meanwhile.
     pub(crate) is_settled: bool,
+}
+
+/// What all CPUs keep to themselves of a counter, pages; `parts` stands for the places of all of them.
+///
+/// A function of its own, with a name that the linker keeps and a plain number as argument: such a one the verifier
+/// follows once for each program, not at each call, so that the number of CPUs hardly matters to it.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub(crate) extern "C" fn sum_of_parts(parts: u64) -> i64 {
+    sum::<MOST_CPUS>(parts)
+}
+
+/// The same on the spot, of so many CPUs at most.
+#[inline(always)]
+fn sum<const MOST: u32>(parts: u64) -> i64 {
+    let Some(offsets) = CPU_OFFSETS.get_ptr(0) else {
+        return 0;
+    };
+    let mut sum = 0;
+    for cpu in 0..MOST {
+        if cpu >= setting!(cpus) {
+            break;
+        }
+        // SAFETY: a map value that has more than these.
+        let offset = unsafe { *offsets.cast::<u64>().add(cpu as usize) };
+        sum += i64::from(part_at(parts.wrapping_add(offset)));
+    }
+    sum
 }
 
 /// What a CPU keeps to itself of a counter, pages.

@@ -137,12 +137,12 @@ pub(super) struct RecordArguments {
     /// Attach the first, the later, or all programs of each hook. For tests of rtrace.
     #[arg(long, value_name = "WHICH", hide = true, value_parser = passes)]
     pub(super) passes: Option<Passes>,
-    /// Read counters without what each CPU keeps to itself where more CPUs than this are possible, as beyond 128.
+    /// Read counters without what each CPU keeps to itself where more CPUs than this are possible, as beyond 4096.
     /// For tests of rtrace.
     #[arg(long, value_name = "CPUS", hide = true)]
     pub(super) most_cpus: Option<u32>,
-    /// Add up what each CPU keeps to itself of counters at every event only up to so many possible CPUs, and not up to
-    /// 8. For tests of rtrace.
+    /// Add up what each CPU keeps to itself of counters at every event only up to so many possible CPUs, instead of 8.
+    /// For tests of rtrace.
     #[arg(long, value_name = "CPUS", hide = true)]
     pub(super) full_sum_cpus: Option<u32>,
     /// Print the messages of the BPF programs. For developers of rtrace.

@@ -21,8 +21,7 @@ const SLEEP_NS: u64 = 100_000_000;
 /// The hooks that show copies on write.
 const FAULTS: [&str; 2] = ["page_fault_user", "page_fault_kernel"];
 
-/// Whether there are more possible CPUs than whose parts of a counter can be added up: each costs instructions that
-/// the verifier looks at, and it stops at a million.
+/// Whether there are more possible CPUs than whose parts of a counter can be added up.
 pub(super) fn adds_up_too_much(possible: u32, most_cpus: u32) -> bool {
     possible > most_cpus.min(MOST_CPUS)
 }
@@ -79,13 +78,14 @@ pub(super) fn config(btf: &Btf, options: &LoadOptions<'_>) -> Config {
     }
 }
 
-/// Beyond so many possible CPUs a program that the verifier refuses is one that adds up too much.
+/// Up to so many possible CPUs it is cheap to add up the parts of all of them at every event. Beyond it a program that
+/// the verifier refuses is one that adds up too much.
 pub(super) const FULL_SUM_CPUS: u32 = 8;
 
-/// Whether events are skipped as long as what was skipped can't reach the resolution. Only if it is asked for: it isn't
-/// tested with many CPUs yet. Not where every change is to be shown, nor where values are to be compared with `/proc`.
+/// Whether events are skipped as long as what was skipped can't reach the resolution. Not where every change is to be
+/// shown, nor where values are to be compared with `/proc`.
 fn skips(possible: u32, options: &LoadOptions<'_>) -> bool {
-    options.full_sum_cpus.is_some_and(|most| possible > most)
+    possible > options.full_sum_cpus.unwrap_or(FULL_SUM_CPUS)
         && options.resolution.step_bytes > 0
         && !options.verify
 }
@@ -123,17 +123,17 @@ mod tests {
     use crate::record::{attach::Attach, load::Resolution};
 
     #[test]
-    fn parts_of_128_cpus_are_added_up_and_of_more_are_not() {
+    fn parts_of_4096_cpus_are_added_up_and_of_more_are_not() {
         assert!(!adds_up_too_much(2, MOST_CPUS));
-        assert!(!adds_up_too_much(128, MOST_CPUS));
-        assert!(adds_up_too_much(129, MOST_CPUS));
+        assert!(!adds_up_too_much(4096, MOST_CPUS));
+        assert!(adds_up_too_much(4097, MOST_CPUS));
         // A test may ask for fewer, and nobody for more.
         assert!(adds_up_too_much(1, 0));
-        assert!(adds_up_too_much(129, u32::MAX));
+        assert!(adds_up_too_much(4097, u32::MAX));
     }
 
     #[test]
-    fn looks_are_skipped_if_asked_for_unless_every_change_is_wanted() {
+    fn looks_are_skipped_with_many_cpus_unless_every_change_is_wanted() {
         let attach = Attach::default();
         let mut options = LoadOptions {
             buffer_bytes: 1 << 16,
@@ -147,9 +147,10 @@ mod tests {
             attach: &attach,
             debug: false,
         };
-        assert!(!skips(1000, &options));
-        options.full_sum_cpus = Some(8);
         assert!(!skips(8, &options) && skips(9, &options));
+        options.full_sum_cpus = Some(16);
+        assert!(!skips(16, &options) && skips(17, &options));
+        options.full_sum_cpus = None;
         options.verify = true;
         assert!(!skips(9, &options));
         options.verify = false;

@@ -7,6 +7,7 @@ use aya::{
     maps::Array,
     programs::{BtfTracePoint, ProgramError},
 };
+use monitor_ebpf::abi::MOST_CPUS;
 use nix::unistd::gettid;
 
 /// The program that finds the offsets, and the hook that it waits at.
@@ -18,11 +19,14 @@ pub(super) fn own_thread() -> u32 {
     gettid().as_raw().unsigned_abs()
 }
 
-/// Whether the kernel side knows each CPU's offset now.
+/// An offset for each CPU.
+type Offsets = [u64; MOST_CPUS as usize];
+
+/// Whether the kernel side knows the offset of each of so many CPUs now.
 ///
 /// # Errors
 /// The kernel refuses the program.
-pub(super) fn find(ebpf: &mut Ebpf, types: &Btf) -> Result<bool, ProgramError> {
+pub(super) fn find(ebpf: &mut Ebpf, types: &Btf, cpus: u32) -> Result<bool, ProgramError> {
     let Some(program) = ebpf.program_mut(PROGRAM) else {
         return Ok(false);
     };
@@ -31,13 +35,16 @@ pub(super) fn find(ebpf: &mut Ebpf, types: &Btf) -> Result<bool, ProgramError> {
     program.attach()?;
     let has_run = rename_as_before().is_ok();
     program.unload()?;
-    let offsets = ebpf.map("CPU_OFFSETS").map(Array::<_, u64>::try_from);
+    let offsets = ebpf.map("CPU_OFFSETS").map(Array::<_, Offsets>::try_from);
     let Some(Ok(offsets)) = offsets else {
         return Ok(false);
     };
+    let Ok(offsets) = offsets.get(&0, 0) else {
+        return Ok(false);
+    };
     // A CPU without an offset would have its parts left out of every sum.
-    let is_known = |offset: Result<u64, _>| offset.is_ok_and(|offset| offset != 0);
-    Ok(has_run && offsets.iter().all(is_known))
+    let known = offsets.iter().take_while(|offset| **offset != 0);
+    Ok(has_run && known.count() >= cpus as usize)
 }
 
 /// Gives this thread the name that it has: the kernel shows that like any other renaming.

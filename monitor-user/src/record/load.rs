@@ -196,7 +196,7 @@ impl Loaded {
         let mut ebpf = load(&btf, &layout, &config, options)?;
         watch.step("making maps");
         if !absent(layout.mm_rss_parts) {
-            let is_found = cpu_parts::find(&mut ebpf, &types);
+            let is_found = cpu_parts::find(&mut ebpf, &types, config.cpus);
             if !is_found.map_err(|error| refused("task_rename", &error))? {
                 // Without them, what CPUs keep to themselves is an error that the trace states.
                 layout.mm_rss_parts = u32::MAX;
@@ -347,7 +347,6 @@ fn load(
         .override_global("CONFIG", config.as_bytes(), true)
         .override_global("AYA_LOG_LEVEL", &log_level, false)
         .map_max_entries("EVENTS", options.buffer_bytes)
-        .map_max_entries("CPU_OFFSETS", config.cpus)
         .map_max_entries("PARTS", if config.skips != 0 { PARTS } else { 1 })
         .load(&object(btf))
         .map_err(|error| not_permitted(&error).unwrap_or_else(|| LoadError::Object(chain(&error))))

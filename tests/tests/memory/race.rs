@@ -10,19 +10,31 @@ use rtrace_tests::{
     victims::victim,
 };
 
-/// What `swings` says of itself, bytes.
+use crate::timeline::Timeline;
+
+/// What `swings` says of itself.
 #[derive(Clone, Copy, Debug)]
 struct Swings {
-    /// With all at the top: never more.
+    /// RSS with all at the top: never more, bytes.
     top: u64,
+    /// When it was, ns since boot.
+    top_ns: u64,
 }
 
-/// Records so many threads that swing by so many pages for so many rounds.
+/// Memory that moves page by page.
+const PAGES: &str = "pages";
+/// Memory that may come several pages at once, if the kernel is told to ([`Folios`]).
+const FOLIOS: &str = "folios";
+/// Pages of a file, of which the kernel maps several at once.
+const FILE: &str = "file";
+
+/// Records so many threads that swing by so many pages of a kind for so many rounds.
 ///
 /// # Errors
 /// The memory of the process changed otherwise meanwhile, so that there is no known truth.
 fn record(
     options: &[&str],
+    kind: &str,
     [threads, pages, rounds]: [usize; 3],
 ) -> anyhow::Result<(Recorded, Swings)> {
     let folder = tempfile::tempdir()?;
@@ -34,17 +46,19 @@ fn record(
     let program = victim("swings").display().to_string();
     let words = [threads, pages, rounds].map(|n| n.to_string());
     let [threads, pages, rounds] = words;
-    let command = [program, log.display().to_string(), threads, pages, rounds];
+    let log_file = log.display().to_string();
+    let command = [program, log_file, threads, pages, rounds, kind.to_owned()];
     let recorded = how.record_in(folder, &command)?;
     ensure!(recorded.status.success(), "{}", recorded.stderr);
     let text = fs::read_to_string(log)?;
     let numbers = text.split_whitespace().map(str::parse::<u64>);
     let numbers = numbers.collect::<Result<Vec<_>, _>>()?;
-    let [before, top, after] = numbers[..] else {
+    let [before, top, after, top_ns] = numbers[..] else {
         anyhow::bail!("{text}");
     };
     ensure!(before == after, "something else has changed: {text}");
-    let swings = Swings { top: top * PAGE };
+    let top = top * PAGE;
+    let swings = Swings { top, top_ns };
     Ok((recorded, swings))
 }
 
@@ -69,7 +83,7 @@ fn a_peak_is_right_while_all_cpus_hand_over_their_parts() -> anyhow::Result<()> 
     let _alone = harness::alone()?;
     let (cpus, batch) = cpus_and_batch()?;
     let rounds = if harness::is_emulated() { 500 } else { 30_000 };
-    let (recorded, swings) = record(&[], [cpus.max(2), 2 * batch, rounds])?;
+    let (recorded, swings) = record(&[], PAGES, [cpus.max(2), 2 * batch, rounds])?;
     let report = recorded.complete_report()?;
     let (told, bound) = peak(&report)?;
     ensure!(
@@ -101,26 +115,95 @@ fn where_looks_are_skipped_a_peak_is_within_its_bound() -> anyhow::Result<()> {
         (2 * cpus, 100, 500),
         (cpus, 2 * batch, 2000),
     ] {
-        let (recorded, swings) = record(&[SKIPS], [threads, pages, rounds])?;
-        let report = recorded.complete_report()?;
-        let (told, bound) = peak(&report)?;
-        let what = format!("{threads} x {pages}: told {told} + {bound}, {swings:?}");
-        let recording = Trace::open(&recorded.trace)?.recording().clone();
-        if recording.rss_bound_bytes > 0 {
-            // Before 6.2 there is nothing to skip.
+        if !is_within_its_bounds(PAGES, [threads, pages, rounds])? {
             return Ok(());
         }
-        ensure!(recording.skips_looks, "none were skipped");
-        ensure!((told..=told + bound).contains(&swings.top), "{what}");
-        ensure!(bound < (64 << 10).max(swings.top / 256), "{what}");
-        let sum = report.tree.peak_rss_sum_bytes.context("no sum")?;
-        let sum_bound = report.tree.peak_rss_sum_bound_bytes.unwrap_or(0);
-        ensure!(
-            sum.abs_diff(swings.top) <= sum_bound,
-            "{what}, sum {sum} + {sum_bound}"
-        );
     }
     Ok(())
+}
+
+/// The same where a step is of several pages, and less than CPUs keep to themselves.
+#[test]
+fn so_is_one_of_many_pages_at_once() -> anyhow::Result<()> {
+    let _alone = harness::alone()?;
+    let (cpus, batch) = cpus_and_batch()?;
+    for sizes in [[1, 31, 200], [cpus, batch - 1, 500], [cpus, 3 * batch, 500]] {
+        if !is_within_its_bounds(FILE, sizes)? {
+            return Ok(());
+        }
+    }
+    let Some(_folios) = Folios::allow()? else {
+        println!("NOT RUN: this kernel has no large folios of anonymous memory below a huge page");
+        return Ok(());
+    };
+    for sizes in [[1, 32, 200], [cpus, 16, 500], [cpus, 96, 500]] {
+        is_within_its_bounds(FOLIOS, sizes)?;
+    }
+    Ok(())
+}
+
+/// Whether peak, sum and rows could be compared with the truth: before 6.2 there is nothing to skip.
+///
+/// # Errors
+/// One of them is further from it than it may be.
+fn is_within_its_bounds(kind: &str, sizes: [usize; 3]) -> anyhow::Result<bool> {
+    let (recorded, swings) = record(&[SKIPS], kind, sizes)?;
+    let report = recorded.complete_report()?;
+    let (told, bound) = peak(&report)?;
+    let what = format!("{kind} {sizes:?}: told {told} + {bound}, {swings:?}");
+    let timeline = Timeline::read(&recorded.trace)?;
+    if timeline.recording.rss_bound_bytes > 0 {
+        // Else this would pass where the programs that add up don't load.
+        let is_old = timeline.recording.rss_bound_per_thread;
+        ensure!(is_old, "parts of CPUs were not added up");
+        return Ok(false);
+    }
+    ensure!(timeline.recording.skips_looks, "none were skipped");
+    ensure!((told..=told + bound).contains(&swings.top), "{what}");
+    let resolution = (64 << 10).max(swings.top / 256);
+    ensure!(bound < resolution, "{what}");
+    let sum = report.tree.peak_rss_sum_bytes.context("no sum")?;
+    let sum_bound = report.tree.peak_rss_sum_bound_bytes.unwrap_or(0);
+    ensure!(
+        sum.abs_diff(swings.top) <= sum_bound,
+        "{what}, sum {sum} + {sum_bound}"
+    );
+    // What the rows say of a kind lags behind by less than the resolution, and only two kinds have moved.
+    let pid = report.processes.first().context("no command")?.pid;
+    let row = timeline.at(pid, swings.top_ns).context("no row")?;
+    ensure!(
+        row.now.rss().abs_diff(swings.top) < 2 * resolution,
+        "{what}, row {row:?}"
+    );
+    Ok(true)
+}
+
+/// Lets the kernel give folios of 64 KiB to who asks for huge pages, until it is dropped.
+struct Folios {
+    before: String,
+}
+
+impl Folios {
+    const SETTING: &str = "/sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled";
+
+    /// `None`: this kernel can't.
+    fn allow() -> anyhow::Result<Option<Self>> {
+        let Ok(text) = fs::read_to_string(Self::SETTING) else {
+            return Ok(None);
+        };
+        // The value in force is in brackets.
+        let before = text.split(['[', ']']).nth(1).context(text.clone())?;
+        fs::write(Self::SETTING, "madvise")?;
+        Ok(Some(Self {
+            before: before.to_owned(),
+        }))
+    }
+}
+
+impl Drop for Folios {
+    fn drop(&mut self) {
+        let _it_was_so = fs::write(Self::SETTING, &self.before);
+    }
 }
 
 /// Where every change is to be shown, none is skipped.
@@ -129,7 +212,7 @@ fn with_every_change_shown_no_look_is_skipped() -> anyhow::Result<()> {
     let _alone = harness::alone()?;
     let (cpus, _) = cpus_and_batch()?;
     let options = [SKIPS, "--resolution=exact"];
-    let (recorded, swings) = record(&options, [cpus, 31, 200])?;
+    let (recorded, swings) = record(&options, PAGES, [cpus, 31, 200])?;
     let report = recorded.complete_report()?;
     let (told, bound) = peak(&report)?;
     ensure!(!Trace::open(&recorded.trace)?.recording().skips_looks);

@@ -164,6 +164,7 @@ fn vm(workspace: &Workspace, options: &Options) -> anyhow::Result<Outcome> {
     let oldest = vm::Plan {
         kernels: &vm::KERNELS[..1],
         cpus: &[2],
+        possible_cpus: None,
         tests: &few,
         jobs: 1,
     };
@@ -178,8 +179,23 @@ fn vm(workspace: &Workspace, options: &Options) -> anyhow::Result<Outcome> {
             cpus: &[1, 4],
             ..oldest
         };
+        let about_memory = vm::ABOUT_CPUS.map(str::to_owned);
+        let many_cpus = vm::Plan {
+            kernels: &vm::KERNELS,
+            cpus: &[16],
+            tests: &about_memory,
+            ..oldest
+        };
+        // As far as the verifier goes: more possible CPUs than kernels are made for, of which two are there.
+        let most_cpus = vm::Plan {
+            possible_cpus: Some(1024),
+            cpus: &[2],
+            ..many_cpus
+        };
         let mut columns = vm::run(workspace, &all)?;
-        columns.extend(vm::run(workspace, &other_cpus)?);
+        for plan in [other_cpus, many_cpus, most_cpus] {
+            columns.extend(vm::run(workspace, &plan)?);
+        }
         columns
     } else {
         vm::run(workspace, &oldest)?

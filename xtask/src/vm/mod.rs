@@ -41,6 +41,9 @@ pub(crate) struct Options {
     /// Numbers of CPUs, each a run of its own
     #[arg(long, value_delimiter = ',', default_value = "2")]
     cpus: Vec<u32>,
+    /// Possible CPUs, if they are to be more: the kernel has room for so many, and counters have parts for all of them
+    #[arg(long)]
+    possible_cpus: Option<u32>,
     /// Test programs, such as forks; all of them if none is named
     #[arg(long, value_delimiter = ',')]
     tests: Vec<String>,
@@ -71,6 +74,9 @@ const ONLY_HERE: [(&str, &str); 5] = [
 
 /// A choice for where time is short: each hook and each kind of record is in it.
 pub(crate) const FEW: [&str; 5] = ["forks", "threads", "lineage", "names", "hooks_matter"];
+
+/// Those whose programs depend on the number of CPUs.
+pub(crate) const ABOUT_CPUS: [&str; 2] = ["memory", "verifier"];
 
 /// The test program for which a kernel is also started locked down.
 const LOCKDOWN: &str = "lockdown";
@@ -105,6 +111,7 @@ pub(crate) fn command(workspace: &Workspace, options: &Options) -> anyhow::Resul
     let plan = Plan {
         kernels,
         cpus: &options.cpus,
+        possible_cpus: options.possible_cpus,
         tests: &options.tests,
         jobs: options.jobs,
     };
@@ -129,6 +136,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) kernels: &'a [Kernel],
     /// Numbers of CPUs, each a run of its own.
     pub(crate) cpus: &'a [u32],
+    /// Possible CPUs; `None`: those that there are.
+    pub(crate) possible_cpus: Option<u32>,
     /// Test programs; empty: all that can run there.
     pub(crate) tests: &'a [String],
     /// Virtual machines at once.
@@ -176,7 +185,7 @@ pub(crate) fn run(workspace: &Workspace, plan: &Plan<'_>) -> anyhow::Result<Vec<
             let n = next.fetch_add(1, Ordering::Relaxed);
             machines.get(n).map(|machine| (n, machine))
         } {
-            columns.push((n, in_machine(&qemu, start, &initramfs)?));
+            columns.push((n, in_machine(&qemu, start, plan.possible_cpus, &initramfs)?));
         }
         Ok(columns)
     };
@@ -225,7 +234,12 @@ fn starts(kernel: Kernel, image: Option<&Path>, cpus: &[u32], tests: &[String]) 
     starts
 }
 
-fn in_machine(qemu: &Qemu, start: &Start, initramfs: &Path) -> anyhow::Result<Column> {
+fn in_machine(
+    qemu: &Qemu,
+    start: &Start,
+    possible_cpus: Option<u32>,
+    initramfs: &Path,
+) -> anyhow::Result<Column> {
     let Start {
         kernel,
         cpus,
@@ -258,16 +272,17 @@ fn in_machine(qemu: &Qemu, start: &Start, initramfs: &Path) -> anyhow::Result<Co
     if start.is_locked {
         environment.push(("RTRACE_LOCKED_DOWN".to_owned(), "1".to_owned()));
     }
+    let mut kernel_options = Vec::new();
+    if start.is_locked {
+        kernel_options.push("lockdown=confidentiality".to_owned());
+    }
+    kernel_options.extend(possible_cpus.map(|n| format!("possible_cpus={n}")));
     let machine = Machine {
         kernel: image,
         initramfs,
         cpus: *cpus,
         environment: &environment,
-        kernel_options: if start.is_locked {
-            "lockdown=confidentiality"
-        } else {
-            ""
-        },
+        kernel_options: &kernel_options.join(" "),
         limit: LIMIT,
     };
     let start = Instant::now();

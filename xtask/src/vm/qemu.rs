@@ -117,6 +117,9 @@ impl Qemu {
             .map(|(name, value)| format!("{name}={value}"))
             .collect();
         command
+            // Not KVM, even where there is a /dev/kvm: a host without the processor's help (PVM) has one too, which stops in
+            // the midst of decompressing Debian's kernels ("KVM internal error. Suberror: 1").
+            //
             // One thread for all CPUs. With one for each, CPUs of 6.1 were caught for good in `copy_process`, where
             // the kernel had just changed its code for a tracepoint: the new instruction was in memory, and QEMU 7.2
             // still had the breakpoint that stands there meanwhile.
